@@ -1,0 +1,67 @@
+"""How answers are written: decisions as JSON with their reasons, errors as one sentence of text."""
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpResponse
+
+from compliance.deciding.codes import Code, Reason
+from compliance.services.recording import Decided
+from evaluations.kernel.canonical import timestamp
+
+JSON, TEXT = "application/json", "text/plain; charset=utf-8"
+
+
+def decision_of(answer: Decided, *, observed: bool) -> dict[str, Any]:
+    """Return one answer as the protocol has it. What no record is kept of has neither `evaluation_id` nor `entry`."""
+    found, question, subject = answer.judgement, answer.facts["question"], answer.facts["subject"]
+    context: dict[str, Any] = {}
+    if answer.uid is not None:
+        context["evaluation_id"] = str(answer.uid)
+    context["evaluated_at"] = timestamp(answer.at)
+    if found.reasons:
+        context["reason"] = found.reasons[0].code.value
+    context["reasons"] = [reason.as_value() for reason in found.reasons]
+    if subject is not None and not any(reason.code is Code.OUT_OF_SCOPE for reason in found.reasons):
+        context["subject"] = {name: subject[name] for name in ("key", "version", "digest")}
+    context |= {
+        "system": question["system"],
+        "action": question["action"],
+        "policies": list(found.policies),
+        "grants": list(found.grants),
+        "evidence": list(found.evidence),
+        "waived": list(found.waived),
+    }
+    if found.break_glass:
+        context["break_glass"] = True
+    if found.until:
+        context["valid_until"] = found.until
+    if observed:
+        context["observed"] = True
+    if answer.entry is not None:
+        context["entry"] = {"id": str(answer.entry), "leaf_hash": base64.b64encode(answer.leaf_hash).decode("ascii")}
+    return {"decision": found.allowed, "context": context}
+
+
+def error_item(message: str) -> dict[str, Any]:
+    """Return what stands in the place of an item that is no question."""
+    return {"decision": False, "context": {"error": {"status": 400, "message": message}}}
+
+
+def cannot_judge() -> dict[str, Any]:
+    """Return the denial that is given where there is no database to ask."""
+    reason = Reason(Code.CANNOT_JUDGE, {})
+    return {"decision": False, "context": {"reason": reason.code.value, "reasons": [reason.as_value()]}}
+
+
+def json_answer(value: Mapping[str, Any], *, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:
+    """Return a JSON answer."""
+    body = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    return HttpResponse(body, status=status, content_type=JSON, headers=headers)
+
+
+def text_answer(sentence: str, *, status: int, headers: Mapping[str, str] | None = None) -> HttpResponse:
+    """Return an error: one sentence."""
+    return HttpResponse(f"{sentence}\n", status=status, content_type=TEXT, headers=headers)

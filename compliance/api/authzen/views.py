@@ -1,0 +1,194 @@
+"""Evaluation and evaluations: a question comes in, the recorded answer goes out."""
+
+import logging
+import math
+import re
+import uuid
+from collections.abc import Callable
+from functools import wraps
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from compliance.api.authentication import CHALLENGE, MAX_TOKEN_LENGTH
+from compliance.api.authzen import limits
+from compliance.api.authzen.answers import cannot_judge, decision_of, error_item, json_answer, text_answer
+from compliance.api.authzen.reading import Asking, Members, Refused, read_many, read_object, read_one
+from compliance.api.metrics import observe_decisions, observe_unavailable
+from compliance.api.requests import REQUEST_ID_HEADER
+from compliance.deciding.facts import Question
+from compliance.selectors.deciding.read import Caller
+from compliance.services.decisions import ScopeMissing, Semantic, TokenRefused, Unavailable, check_caller, decide
+from compliance.services.people import TOKEN_PREFIX, token_digest
+from compliance.services.recording import Decided
+
+MAX_REQUEST_ID = 128
+_PRINTABLE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?\Z")
+_UNKNOWN = "the token is unknown, expired or revoked"
+
+logger = logging.getLogger("compliance.authzen")
+
+
+class Asker(NamedTuple):
+    """Who asks, as far as the request tells: `admit` lets so many questions in, or raises `Refused`."""
+
+    token_digest: str
+    request_id: str
+
+    def admit(self, caller: Caller, questions: int) -> None:
+        """Count questions against the token's limit. Raises `Refused`."""
+        _wait_for(limits.questions().take(self.token_digest, questions), "more questions than the gate takes of one token")
+
+
+Door = Callable[[Asker, Members], HttpResponse]
+
+
+def door(answer: Door) -> Callable[[HttpRequest], HttpResponse]:
+    """Make a view of a function that answers a POST by a bearer token: no session, no cookie, no negotiation.
+
+    Whatever goes wrong becomes one sentence of text and its status, and is never a permission.
+    """
+
+    @csrf_exempt
+    @wraps(answer)
+    def view(request: HttpRequest) -> HttpResponse:
+        request_id = _name(request)
+        response = _answered(answer, request, request_id)
+        response.headers[REQUEST_ID_HEADER] = request_id
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    return view
+
+
+@door
+def evaluation(asker: Asker, body: Members) -> HttpResponse:
+    """`POST /access/v1/evaluation`."""
+    return _evaluate(asker, read_one(body))
+
+
+@door
+def evaluations(asker: Asker, body: Members) -> HttpResponse:
+    """`POST /access/v1/evaluations`."""
+    return _evaluate(asker, read_many(body))
+
+
+def _evaluate(asker: Asker, asking: Asking) -> HttpResponse:
+    items = asking.items
+    if asking.semantic is Semantic.DENY_ON_FIRST_DENY:
+        # What is no question is denied: nothing behind it is asked.
+        first = next((place for place, item in enumerate(items) if isinstance(item, str)), len(items))
+        items = items[: first + 1]
+    questions = [item for item in items if isinstance(item, Question)]
+    if not questions:
+        check_caller(token_digest=asker.token_digest, admit=asker.admit)
+    answers = _decide(asker, questions, asking) if questions else []
+    if not asking.many:
+        return json_answer(decision_of(answers[0], observed=asking.observed))
+    return json_answer({"evaluations": _in_order(items, answers, asking)})
+
+
+def _decide(asker: Asker, questions: list[Question], asking: Asking) -> list[Decided]:
+    began = perf_counter()
+    try:
+        decided = decide(
+            questions=questions,
+            token_digest=asker.token_digest,
+            semantic=asking.semantic,
+            observed=asking.observed,
+            request_id=asker.request_id,
+            admit=asker.admit,
+        )
+    except Unavailable:
+        observe_unavailable(len(questions))
+        raise
+    observe_decisions(decided, perf_counter() - began)
+    return decided
+
+
+def _in_order(items: list[Question | str], answers: list[Decided], asking: Asking) -> list[dict[str, Any]]:
+    """Return an answer an item, up to the one that decides where the semantic ends there."""
+    waiting = iter(answers)
+    found: list[dict[str, Any]] = []
+    for item in items:
+        if isinstance(item, str):
+            found.append(error_item(item))
+            continue
+        answer = next(waiting, None)
+        if answer is None:
+            break
+        found.append(decision_of(answer, observed=asking.observed))
+        if answer.judgement.allowed and asking.semantic is Semantic.PERMIT_ON_FIRST_PERMIT:
+            break
+    return found
+
+
+# --- the frame
+
+
+def _answered(answer: Door, request: HttpRequest, request_id: str) -> HttpResponse:
+    try:
+        if request.method != "POST":
+            raise Refused(405, "send the question by POST", {"Allow": "POST"})
+        return _admitted(answer, request, request_id)
+    except Refused as refusal:
+        return text_answer(refusal.sentence, status=refusal.status, headers=refusal.headers)
+    except ScopeMissing as refusal:
+        return text_answer(refusal.detail, status=403)
+    except Unavailable:
+        return json_answer(cannot_judge(), status=503, headers={"Retry-After": "1"})
+    except Exception:
+        logger.exception("a question broke", extra={"request_id": request_id})
+        return text_answer(f"something broke on our side; the log has it under request {request_id}", status=500)
+
+
+def _admitted(answer: Door, request: HttpRequest, request_id: str) -> HttpResponse:
+    address, digest = _address(request), _token_digest(request)
+    # A token that held a moment ago is heard whatever else comes from its address: many may share one.
+    known = digest is not None and digest in limits.questions()
+    if not known:
+        _wait_for(limits.failures().wait(address), "too many requests from this address were refused")
+    try:
+        if digest is None:
+            raise TokenRefused(_UNKNOWN if "Authorization" in request.headers else "send a token: Authorization: Bearer wg_…")
+        _wait_for(limits.questions().wait(digest), "more questions than the gate takes of one token")
+        return answer(Asker(digest, request_id), read_object(request))
+    except TokenRefused as refusal:
+        limits.failures().take(address)
+        if digest is not None:
+            limits.questions().forget(digest)
+        raise Refused(401, refusal.detail, {"WWW-Authenticate": CHALLENGE}) from None
+    except (Refused, ScopeMissing):
+        if not known:
+            limits.failures().take(address)
+        raise
+
+
+def _wait_for(seconds: float, why: str) -> None:
+    if seconds > 0:
+        raise Refused(429, f"{why}; ask again later", {"Retry-After": str(math.ceil(seconds))})
+
+
+def _name(request: HttpRequest) -> str:
+    """Return the caller's `X-Request-ID` where it is printable and short, else one made here."""
+    given = request.headers.get(REQUEST_ID_HEADER, "")
+    return given if len(given) <= MAX_REQUEST_ID and _PRINTABLE.match(given) else uuid.uuid4().hex
+
+
+def _token_digest(request: HttpRequest) -> str | None:
+    """Return the digest of the bearer token, None for what cannot be one: nobody is asked about that."""
+    scheme, _, rest = request.headers.get("Authorization", "").partition(" ")
+    secret = rest.strip()
+    if scheme.lower() != "bearer" or not secret.startswith(TOKEN_PREFIX):
+        return None
+    return token_digest(secret) if secret.isascii() and len(secret) <= MAX_TOKEN_LENGTH else None
+
+
+def _address(request: HttpRequest) -> str:
+    """Return the client's address: behind a proxy of ours, as the proxy states it."""
+    if getattr(settings, "SECURE_PROXY_SSL_HEADER", None):
+        return str(request.headers.get("X-Forwarded-For", "")).rpartition(",")[2].strip()[:64]
+    return str(request.META.get("REMOTE_ADDR", ""))[:64]

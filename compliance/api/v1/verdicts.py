@@ -1,0 +1,117 @@
+"""Verdicts, their rule results, and the facts they rest on."""
+
+import json
+import uuid
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from compliance.api.fields import Digest, Instant, Link, Words
+from compliance.api.parameters import key, number, text, word
+from compliance.api.views import ApiView, DetailView, ListView, existing, text_in_path
+from compliance.selectors import policies
+from policies.models import FactsDocument, Verdict
+from policies.vocabulary import Outcome, Result
+
+UID = text_in_path("uid", "The verdict's id.", format="uuid")
+
+
+class VerdictSerializer(serializers.Serializer[Any]):
+    """Pass or fail of one policy version on one subject version in one domain."""
+
+    uid = serializers.UUIDField()
+    policy = serializers.CharField(source="policy_version.policy.name")
+    version = serializers.IntegerField(source="policy_version.number")
+    policy_digest = Digest(source="policy_version.digest")
+    params_digest = Digest()
+    subject = serializers.CharField(source="subject_version.subject.key")
+    subject_version = serializers.IntegerField(source="subject_version.number")
+    subject_version_digest = Digest(source="subject_version.digest")
+    domain = serializers.CharField()
+    outcome = Words(Outcome)
+    result = Words(Result, help_text="The worst word among hard and soft rules.")
+    blocking = serializers.ListField(child=serializers.CharField(), help_text="Rules that no waiver can cover.")
+    waivable = serializers.ListField(child=serializers.CharField())
+    core_digest = Digest()
+    facts_digest = Digest(source="facts.digest")
+    semantics = serializers.IntegerField()
+    as_of = Instant(help_text="The instant judged; it ages evidence.")
+    known_at = Instant(help_text="What had been recorded by then was judged.")
+    judged_by = serializers.CharField()
+    recorded_at = Instant()
+    facts_url = Link("api-v1:verdict-facts", {"uid": "uid"})
+
+
+class RuleSerializer(serializers.Serializer[Any]):
+    """What one rule gave, for people: as the gate shows it. The numbers behind it stand in `core`."""
+
+    id = serializers.CharField()
+    result = Words(Result)
+    message = serializers.CharField(help_text="A plain sentence; empty where the judgement cannot be made again.")
+    evidence = serializers.ListField(child=serializers.UUIDField(), help_text="Ids of the evidence that decided.")
+
+
+class VerdictCoreSerializer(VerdictSerializer):
+    """A verdict with its rule results, and its judgement core: all that was decided, under `core_digest` as canonical JSON."""
+
+    rules = serializers.SerializerMethodField()
+    core = serializers.SerializerMethodField()
+
+    @extend_schema_field(RuleSerializer(many=True))
+    def get_rules(self, verdict: Verdict) -> list[Any]:
+        messages = policies.sentences_of(verdict)
+        return [
+            {"id": rule["id"], "result": rule["result"], "message": messages.get(rule["id"], ""), "evidence": rule["deciding"]}
+            for rule in self.get_core(verdict)["rules"]
+        ]
+
+    @extend_schema_field(
+        {
+            "type": "object",
+            "required": ["outcome", "result", "rules"],
+            "properties": {
+                "outcome": {"type": "string"},
+                "result": {"type": "string"},
+                "rules": {"type": "array", "items": {"type": "object", "additionalProperties": True}},
+            },
+            "additionalProperties": True,
+        }
+    )
+    def get_core(self, verdict: Verdict) -> dict[str, Any]:
+        return dict(json.loads(bytes(verdict.core)))
+
+
+class VerdictList(ListView):
+    """Verdicts, newest first."""
+
+    find = staticmethod(policies.find_verdicts)
+    filters = (
+        key("policy", "Only by the policy with this name."),
+        number("version", "Only by the policy version with this number."),
+        key("subject", "Only on versions of the subject with this key."),
+        text("domain", "Only in this domain; `any` for policies that do not read one.", limit=40),
+        word("outcome", Outcome, "Only with this outcome."),
+    )
+    serializer_class = VerdictSerializer
+
+
+class VerdictDetail(DetailView):
+    """One verdict, with its rule results."""
+
+    find = staticmethod(policies.get_verdict)
+    path_parameters = (UID,)
+    serializer_class = VerdictCoreSerializer
+
+
+class VerdictFacts(ApiView):
+    """The facts document of one verdict: its very bytes, canonical JSON, under the verdict's `facts_digest`."""
+
+    path_parameters = (UID,)
+
+    @extend_schema(responses={(200, "application/json"): {"type": "object", "additionalProperties": True}})
+    def get(self, request: Request, uid: uuid.UUID) -> HttpResponse:
+        facts: FactsDocument = existing(policies.get_facts, uid=uid)
+        return HttpResponse(bytes(facts.content), content_type="application/json", headers={"ETag": f'"{facts.digest}"'})

@@ -1,0 +1,206 @@
+"""The `writegate` command: what an auditor or a pipeline installs. Needs `cryptography` and nothing of the server.
+
+Exit codes of `verify`: 0 it verifies · 1 it does not · 2 it cannot be read, or the arguments are wrong.
+Of `check`: 0 allowed · 1 denied · 2 nobody could tell, which denies, or the arguments are wrong.
+Of all others: 0 done · 1 the server could not be reached or is in trouble · 2 what was given is refused, or the arguments are wrong.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from compliance.client import help_texts as texts
+from compliance.client.answers import DIGEST, SUBJECT_TYPES
+from compliance.client.ask import run_request
+from compliance.client.check import run_check
+from compliance.client.options import add_server_options
+from compliance.client.push import run_push
+from compliance.client.register import run_fingerprint, run_register
+from compliance.client.verify import run_verify
+
+Run = Callable[[argparse.Namespace, TextIO, TextIO], int]
+
+
+def main(arguments: Sequence[str] | None = None, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
+    """Run the command; returns its exit code."""
+    if out is None:
+        # What a terminal cannot show must not break an answer off.
+        getattr(sys.stdout, "reconfigure", lambda **_: None)(errors="backslashreplace")
+    given = _parser().parse_args(arguments)
+    run: Run = given.run
+    return run(given, out or sys.stdout, err or sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="writegate", description="Tools for those who work with a Writegate service.", allow_abbrev=False
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_verify(commands)
+    _add_check(commands)
+    _add_fingerprint(commands)
+    _add_register(commands)
+    _add_push(commands)
+    _add_request(commands)
+    return parser
+
+
+def _add(commands: Any, name: str, run: Run, *, told: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    # Abbreviations are off: `--obs` must not come to mean `--observe`, which always ends with 0.
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=told,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_verify(commands: Any) -> None:
+    verify = _add(
+        commands,
+        "verify",
+        run_verify,
+        told="check an export or a proof, offline",
+        description="Check offline that an export of the audit trail, or the proof of one entry, is what the log signed.",
+        epilog=texts.VERIFY,
+    )
+    verify.add_argument("file", type=Path, metavar="FILE", help="an export (zip) or a .tlog-proof")
+    verify.add_argument(
+        "--key", action="append", default=[], metavar="KEY", help="the log's public key, or a file that holds it; repeatable"
+    )
+    verify.add_argument("--against", type=Path, metavar="CHECKPOINT", help="a checkpoint you hold: is it continued?")
+    verify.add_argument("--entry", type=Path, metavar="FILE", help="the entry that a proof is of, where not the one inside it")
+    verify.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def _add_check(commands: Any) -> None:
+    check = _add(
+        commands,
+        "check",
+        run_check,
+        told="ask the gate: may this agent write there, now?",
+        description="Ask the gate whether a subject may act at a system now. Only a clear allow ends with 0.",
+        epilog=texts.CHECK,
+    )
+    check.add_argument(
+        "--subject", required=True, type=_word, metavar="S", help="the subject's key or key@number; an alias with --type alias"
+    )
+    check.add_argument("--system", required=True, type=_word, metavar="T", help="the system's key")
+    check.add_argument("--action", default="write", type=_word, metavar="A", help="default: %(default)s")
+    check.add_argument("--type", default="agent", choices=SUBJECT_TYPES, help="what --subject names; default: %(default)s")
+    version = check.add_mutually_exclusive_group()
+    version.add_argument(
+        "--fingerprint",
+        type=_digest,
+        metavar="DIGEST",
+        help="the digest of the version that is about to run, as `register --quiet` prints it",
+    )
+    version.add_argument(
+        "--fingerprint-of",
+        type=Path,
+        metavar="DIR",
+        help="compute it from an agent's directory; the token then needs the scope `read` too",
+    )
+    check.add_argument("--observe", action="store_true", help="for a roll-out: tell what would be denied, and end with 0")
+    check.add_argument(
+        "--summary", type=Path, metavar="FILE", help="append the answer as Markdown, such as to $GITHUB_STEP_SUMMARY"
+    )
+    shown = check.add_mutually_exclusive_group()
+    shown.add_argument("--json", action="store_true", help="print the answer as JSON")
+    shown.add_argument("--quiet", action="store_true", help="print no answer, only end with it")
+    add_server_options(check)
+
+
+def _add_fingerprint(commands: Any) -> None:
+    show = _add(
+        commands,
+        "fingerprint",
+        run_fingerprint,
+        told="compute the fingerprint of an agent from its files",
+        description="Compute the fingerprint of an agent from its prompts, its tool manifest and writegate.toml.",
+        epilog=texts.FINGERPRINT,
+    )
+    show.add_argument("--json", action="store_true", help="print it as JSON, with the digest of every file")
+    _add_directory(show)
+
+
+def _add_register(commands: Any) -> None:
+    register = _add(
+        commands,
+        "register",
+        run_register,
+        told="register an agent's version at a service",
+        description="Register the agent in a directory. Any change makes a new version; the same again gives the one that is there.",
+        epilog=texts.REGISTER,
+    )
+    add_server_options(register)
+    register.add_argument("--run-id", default="", metavar="ID", help="the pipeline's run: repeating a run with it is harmless")
+    shown = register.add_mutually_exclusive_group()
+    shown.add_argument("--dry-run", action="store_true", help="show what would be sent, and send nothing")
+    shown.add_argument("--quiet", action="store_true", help="print the digest of the version, and nothing else")
+    _add_directory(register)
+
+
+def _add_push(commands: Any) -> None:
+    push = _add(
+        commands,
+        "push",
+        run_push,
+        told="hand evidence files to a service",
+        description="Hand in evidence files in our JSON form. Each is recorded whole or not at all, and sending one again is harmless.",
+        epilog=texts.PUSH,
+    )
+    push.add_argument("files", nargs="+", type=Path, metavar="FILE", help="evidence in our JSON form, at most 20 MiB each")
+    push.add_argument("--source", required=True, type=_word, metavar="S", help="who vouches for it; a file may name no other")
+    add_server_options(push)
+
+
+def _add_request(commands: Any) -> None:
+    request = _add(
+        commands,
+        "request",
+        run_request,
+        told="ask for write access",
+        description="File a request for write access, as the person that the token belongs to. People sign it; nobody signs here.",
+        epilog=texts.REQUEST,
+    )
+    request.add_argument("--subject", required=True, type=_word, metavar="S@N", help="the subject's version")
+    request.add_argument("--system", required=True, action="append", type=_word, metavar="T", help="the system's key; repeatable")
+    request.add_argument("--action", action="append", type=_word, metavar="A", help="default: write; repeatable")
+    request.add_argument(
+        "--until", required=True, metavar="DATE", help="the grant's end: a date (its first instant in UTC) or a time"
+    )
+    request.add_argument("--reason", required=True, type=_word, metavar="TEXT", help="why, for those who sign")
+    request.add_argument("--run-id", default="", metavar="ID", help="the pipeline's run: repeating a run with it is harmless")
+    add_server_options(request)
+
+
+def _add_directory(parser: argparse.ArgumentParser) -> None:
+    """Add what is about an agent's own files."""
+    parser.add_argument("directory", type=Path, metavar="DIR", help="the agent's directory, with writegate.toml")
+    parser.add_argument(
+        "--prompt", action="append", default=[], metavar="PATTERN", help="the prompts, in place of the file's; repeatable"
+    )
+    parser.add_argument("--tools", action="append", default=[], metavar="PATTERN", help="the tool manifest, likewise; repeatable")
+
+
+def _word(text: str) -> str:
+    """Read a name or a sentence: an unset variable of a pipeline comes as nothing, and is a mistake."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty")
+    if not text.isprintable():
+        raise argparse.ArgumentTypeError("it is no line of plain text")
+    return text
+
+
+def _digest(text: str) -> str:
+    """Read the digest of a version."""
+    if not DIGEST.match(text):
+        raise argparse.ArgumentTypeError("write sha256: and 64 hexadecimal digits in lower case")
+    return text

@@ -1,0 +1,74 @@
+"""What `--help` of each command ends with: examples, and exit codes."""
+
+VERIFY = """\
+examples:
+  writegate verify trail.zip
+  writegate verify trail.zip --key 'gate.example.org/ledger+1a2b3c4d+AZ…' --against checkpoint-of-march
+  writegate verify entry-4711.tlog-proof --key ledger.key.pub
+
+exit codes: 0 it verifies · 1 it does not · 2 it cannot be read, or the arguments are wrong
+"""
+
+CHECK = """\
+examples:
+  writegate check --subject hr-agent --system hr-prod --server https://gate.example.org --token-file /run/secrets/writegate
+  writegate check --subject hr-agent@3 --system hr-prod --fingerprint "$(writegate register agents/hr --quiet)"
+  writegate check --subject hr-agent --system hr-prod --fingerprint-of agents/hr --summary "$GITHUB_STEP_SUMMARY"
+  writegate check --subject gpt-5 --type model --system hr-prod --observe
+
+The token needs the scope `decide`, or `decide:SYSTEM`. Nothing but a clear, whole and current allow is one: no answer, half an
+answer, an odd answer or one about something else is a deny. With --observe the gate is asked and records the question as usual.
+
+exit codes: 0 allowed · 1 denied · 2 nobody could tell, which denies, or the arguments are wrong
+with --observe: 0 whatever the answer; 2 where the arguments are wrong
+"""
+
+FINGERPRINT = """\
+examples:
+  writegate fingerprint agents/hr
+  writegate fingerprint agents/hr --json
+  writegate fingerprint . --prompt 'prompts/**' --prompt system.md --tools mcp.json
+
+`writegate.toml` in DIR names the agent:
+  [agent]
+  key = "hr-agent"
+  harness = "our-harness"
+  harness_version = "2.1"
+  models = ["claude-opus-4.8@1"]
+
+exit codes: 0 done · 2 refused, or the arguments are wrong
+"""
+
+REGISTER = """\
+examples:
+  writegate register agents/hr --server https://gate.example.org --token-file /run/secrets/writegate
+  WRITEGATE_TOKEN=wg_… writegate register . --server https://gate.example.org --run-id "$PIPELINE_RUN"
+  writegate register . --server https://gate.example.org --dry-run
+
+The token needs the scope `register`.
+
+exit codes: 0 registered, or known already · 1 could not: no answer, or the server is in trouble
+            2 refused, or the arguments are wrong
+"""
+
+PUSH = """\
+examples:
+  writegate push results.json --source my-lab --server https://gate.example.org --token-file /run/secrets/writegate
+  writegate push results/*.json --source my-lab
+
+The token needs the scope `submit_evidence`. A file that names no source is recorded as --source says.
+
+exit codes: 0 all recorded, or known already · 1 could not: no answer, or the server is in trouble
+            2 at least one file was refused, or the arguments are wrong
+"""
+
+REQUEST = """\
+examples:
+  writegate request --subject hr-agent@3 --system hr-prod --until 2026-12-31 --reason 'the nightly sync needs it'
+  writegate request --subject hr-agent@3 --system hr-prod --system hr-archive --action write --until 2026-12-31T18:00:00Z \\
+    --reason 'the nightly sync needs it' --run-id "$PIPELINE_RUN"
+
+The token needs the scope `request`, and its person the role requester or system owner.
+
+exit codes: 0 filed · 1 could not: no answer, or the server is in trouble · 2 refused, or the arguments are wrong
+"""

@@ -1,0 +1,44 @@
+"""What the commands that talk to a service end with, and how they say why not."""
+
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from compliance.client.http import Reply
+
+DONE, COULD_NOT, REFUSED = 0, 1, 2
+SHOWN_PROBLEMS = 50
+MAX_SHOWN = 500
+
+
+class Refused(Exception):
+    """What was given cannot be right, or a directory states no agent; the text says what to mend."""
+
+
+def explain(reply: Reply, err: TextIO, *, what: str, file: str = "") -> int:
+    """Say why a service did not do it; returns the exit code: trouble of the server is `COULD_NOT`, all else `REFUSED`.
+
+    `what` completes "could not …". The findings of a problem document are told one a line, about `file` where it names the body.
+    """
+    problem: Mapping[str, Any] = reply.value if isinstance(reply.value, dict) else {}
+    detail = plain(problem.get("detail") or "no reason was given")
+    print(f"{f'could not {what}' if reply.is_trouble else 'refused'}: {detail} (status {reply.status})", file=err)
+    findings = problem.get("problems")
+    for finding in (findings if isinstance(findings, list) else [])[:SHOWN_PROBLEMS]:
+        if isinstance(finding, dict):
+            parts = [_place(finding, file), finding.get("message"), finding.get("hint")]
+            print("  " + " ".join(plain(part) for part in parts if part), file=err)
+    if problem.get("request_id"):
+        print(f"  request {plain(problem['request_id'])}", file=err)
+    return COULD_NOT if reply.is_trouble else REFUSED
+
+
+def plain(text: object) -> str:
+    """Return a server's text fit for a terminal: what cannot be shown could also move the cursor."""
+    return "".join(letter if letter.isprintable() else "�" for letter in str(text)[:MAX_SHOWN])
+
+
+def _place(finding: Mapping[str, Any], file: str) -> str:
+    parts = [file] if file else []
+    parts += [f"{word} {finding[word]}" for word in ("line", "column", "row") if finding.get(word)]
+    parts += [f"`{finding['field']}`"] if finding.get("field") else []
+    return f"{', '.join(parts)}:" if parts else ""

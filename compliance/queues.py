@@ -1,0 +1,48 @@
+"""The queue in our own PostgreSQL: kombu's transport, made fit for several processes that declare a queue at once.
+
+Every process that sends or takes declares the queue first: it drops its table's trigger and makes it anew. Two that do so at the same
+time met a trigger of that name, or each other in a deadlock; and a worker whose first declaration fails ends before it has begun.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from kombu.transport import pgmq
+
+_DECLARING = 0x77726974_71756575
+"""The advisory lock under which a queue is declared."""
+
+
+class Channel(pgmq.Channel):
+    """A channel that declares a queue while nobody else declares one."""
+
+    _alone = False
+
+    def _maybe_enable_notify(self, queue: str, queue_name: str | None = None) -> None:
+        with self._declaring():
+            super()._maybe_enable_notify(queue, queue_name)  # type: ignore[no-untyped-call]  # kombu states no types
+
+    def _new_queue(self, queue: str, **options: object) -> None:
+        with self._declaring():
+            super()._new_queue(queue, **options)  # type: ignore[no-untyped-call]
+
+    @contextmanager
+    def _declaring(self) -> Iterator[None]:
+        if self._alone:
+            yield
+            return
+        # The client commits each of its statements: the lock is held by a connection of its own, and goes with it.
+        with psycopg.connect(self.pgmq.config.dsn, autocommit=True) as connection:
+            connection.execute("SELECT pg_advisory_lock(%s)", [_DECLARING])
+            self._alone = True
+            try:
+                yield
+            finally:
+                self._alone = False
+
+
+class Transport(pgmq.Transport):
+    """What stands behind `pgmq://`, see `compliance.celery`."""
+
+    Channel = Channel

@@ -1,0 +1,41 @@
+"""Variables of the environment, read by kind; what is written wrongly is named. Each may come from a file (NAME_FILE)."""
+
+import os
+from urllib.parse import urlsplit
+
+from compliance.connections import read_variable
+
+
+def text(name: str, default: str = "") -> str:
+    """Return a text, the default where it is unset or empty."""
+    return read_variable(os.environ, name) or default
+
+
+def flag(name: str) -> bool:
+    """Return a yes or no, no where it is unset. Raises `ValueError`."""
+    value = text(name).lower()
+    if value not in ("", "0", "1", "false", "true", "no", "yes"):
+        raise ValueError(f"{name} must be 1 or 0, not {value!r}")
+    return value in ("1", "true", "yes")
+
+
+def words(name: str, default: str = "") -> list[str]:
+    """Return the parts of a text that commas divide."""
+    return [item.strip() for item in text(name, default).split(",") if item.strip()]
+
+
+def whole(name: str, default: int) -> int:
+    """Return a whole number above 0. Raises `ValueError`."""
+    value = text(name, str(default))
+    if not (value.isascii() and value.isdigit() and int(value) > 0):
+        raise ValueError(f"{name} must be a whole number above 0, not {value!r}")
+    return int(value)
+
+
+def https_address(name: str) -> str:
+    """Return an https address without query or fragment, and without a final `/`; "" where it is unset. Raises `ValueError`."""
+    given = text(name)
+    parts = urlsplit(given)
+    if given and (parts.scheme != "https" or not parts.hostname or "?" in given or "#" in given or "@" in parts.netloc):
+        raise ValueError(f"{name} must be an https address without user, query or fragment, not {given!r}")
+    return given.rstrip("/")

@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+
+
+class EvaluationsConfig(AppConfig):
+    """What was measured, about whom, by whom."""
+
+    name = "evaluations"
+    verbose_name = "Evidence"

@@ -1,0 +1,89 @@
+"""The formats we read, one line each: write a module beside this one and add it to `IMPORTERS`.
+
+The order is the order of asking: the first whose `sniff` says yes is taken, so the more particular formats come first.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import BinaryIO, cast
+
+from evaluations.importers import enterpriseops_gym, odcv_bench, writegate_csv, writegate_json
+from evaluations.importers.archives import looks_like_zip
+from evaluations.importers.base import (
+    DescribingImporter,
+    DocumentDraft,
+    GroupImporter,
+    Importer,
+    Pair,
+    Registry,
+    refuse,
+)
+from evaluations.importers.decoding import check_encoding
+
+HEAD_BYTES = 64 * 1024
+
+IMPORTERS: tuple[Importer, ...] = (
+    cast(Importer, writegate_json),
+    cast(Importer, odcv_bench),
+    cast(Importer, enterpriseops_gym),
+    cast(Importer, writegate_csv),
+)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the known formats, as `--format` takes them."""
+    return tuple(importer.NAME for importer in IMPORTERS)
+
+
+def pick(name: str | None, head: bytes, filename: str) -> Importer:
+    """Return the importer called `name`, or the one that recognises the first bytes.
+
+    Raises `InputRefused` for an unknown name and for bytes nobody recognises, with the list of known formats.
+    """
+    known = ", ".join(names())
+    if name is not None:
+        for importer in IMPORTERS:
+            if name == importer.NAME:
+                return importer
+        raise refuse(f"unknown format `{name}`", file=filename, field="format", code="unknown_format", hint=f"known: {known}")
+    if not looks_like_zip(head):
+        check_encoding(head, filename)
+    for importer in IMPORTERS:
+        if importer.sniff(head[:HEAD_BYTES], filename):
+            return importer
+    raise refuse(
+        "the format is not recognised",
+        file=filename,
+        field="format",
+        code="unknown_format",
+        hint=f"name it with --format; known: {known}",
+    )
+
+
+def read_files(
+    importer: Importer,
+    files: Mapping[str, BinaryIO],
+    *,
+    registry: Registry,
+    source: str | None,
+    subject: str | None = None,
+    published_at: datetime | None = None,
+) -> Iterator[Pair]:
+    """Read all FILEs of one command with one importer: together where the format is a group, else one after the other.
+
+    `subject` and `published_at` are for formats that do not state them; formats that do refuse or ignore them.
+    """
+    if importer.GROUP:
+        if not isinstance(importer, GroupImporter):
+            raise TypeError(f"importer {importer.NAME} says GROUP but has no read_group")
+        yield from importer.read_group(files, registry=registry, source=source, subject=subject, published_at=published_at)
+        return
+    for name, stream in files.items():
+        yield from importer.read(stream, name=name, registry=registry, source=source)
+
+
+def describe(importer: Importer, stream: BinaryIO, *, name: str) -> DocumentDraft:
+    """Return what the file says about itself, or an empty draft where its format says nothing."""
+    if isinstance(importer, DescribingImporter):
+        return importer.describe(stream, name=name)
+    return DocumentDraft()

@@ -1,0 +1,55 @@
+"""`manage.py import_evidence`: files in, every one or none."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.core.management.base import CommandParser
+
+from evaluations.importers.registry import names
+from evaluations.kernel.actor import system_job
+from evaluations.kernel.clock import parse_instant
+from evaluations.kernel.commands import ExampleCommand
+from evaluations.services.evidence import import_files, open_paths
+
+
+class Command(ExampleCommand):
+    help = (
+        "Import evidence files: all of them, or none. A problem is told with file, line or row, and field, and exits with 2. "
+        "The same bytes are recorded once."
+    )
+    examples: ClassVar[str] = """\
+  manage.py import_evidence results.json
+  manage.py import_evidence leaderboard.csv --source my-lab
+  manage.py import_evidence judge_all/scores_*.csv --source mcgill-dmas --published-at 2026-05-01
+"""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+        parser.add_argument("--format", choices=names(), dest="format_name", help="default: recognised from the file")
+        parser.add_argument("--source", metavar="KEY", help="who vouches for it, where the file does not say")
+        parser.add_argument("--published-at", metavar="TIME", help="when it was published, where the files carry no date")
+        parser.add_argument("--subject", metavar="NAME", help="the model's name as written, where the format has none")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        paths: Sequence[Path] = options["files"]
+        with ExitStack() as stack:
+            files = {name: stack.enter_context(stream) for name, stream in open_paths(paths)}
+            imported = import_files(
+                actor=system_job("import-evidence"),
+                files=files,
+                format_name=options["format_name"],
+                source=options["source"],
+                subject=options["subject"],
+                published_at=parse_instant(given, field="--published-at") if (given := options["published_at"]) else None,
+                max_bytes=settings.EVIDENCE_MAX_FILE_BYTES,
+            )
+        for one in imported:
+            self.stdout.write(
+                f"{one.document.file_name}: {one.observations} observations in {one.evidence} pieces of evidence "
+                f"({one.importer}), document {one.document.digest}"
+            )
+            if one.repeated:
+                self.stdout.write(f"  {one.repeated} were recorded before from the same bytes, and were left as they are")

@@ -1,0 +1,141 @@
+"""What is known about subject versions: every observation under a name that means one of them, as known at an instant."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from django.db import connection
+
+from evaluations.models import AliasAssignment
+
+
+class SeenObservation(NamedTuple):
+    """One observation with everything a judgement asks about it: after the first field, those of a candidate, in its order."""
+
+    version_id: int
+    evidence: str
+    ordinal: int
+    subject_as_written: str
+    source: str
+    trust: str
+    provenance: str
+    attested: bool
+    metric: str
+    benchmark: str
+    version: str
+    slice: str
+    value: Decimal
+    value_as_written: str
+    k: Decimal | None
+    n: int | None
+    repeats: int | None
+    errored: int | None
+    unscored: int | None
+    run_status: str
+    ended_at: datetime | None
+    run_ended: bool
+    harness: str
+    about: str
+    identity_problem: str
+    ruling: str
+    supersedes: str
+
+
+class NameMeaning(NamedTuple):
+    """An alias assignment that reads a name in a source (empty: in any) as a subject version."""
+
+    source: str
+    written: str
+    assignment: str
+
+
+# A name's meaning for one piece of evidence: an assignment for its very source before one for any source, the latest that was in
+# effect when the run ended (else published, else recorded), the newest recorded of those.
+_MEANING = """
+    SELECT a.subject_version_id
+    FROM evaluations_aliasassignment a
+    WHERE a.name_as_written = {name}
+      AND (a.source_id = e.source_id OR a.source_id IS NULL)
+      AND a.recorded_at <= %(known_at)s
+      AND (a.effective_from IS NULL OR a.effective_from <= coalesce(e.run_ended_at, e.published_at, e.recorded_at))
+    ORDER BY a.source_id NULLS LAST, a.effective_from DESC NULLS LAST, a.id DESC
+    LIMIT 1
+"""
+
+# Built from constants of this module alone; every value is a bound parameter. What is asked about evidence is asked once for each
+# piece of it, before its observations are joined.
+_OBSERVATIONS = f"""
+WITH named AS MATERIALIZED (
+    SELECT DISTINCT name_as_written FROM evaluations_aliasassignment
+    WHERE subject_version_id = ANY(%(ids)s) AND recorded_at <= %(known_at)s
+), trusted AS MATERIALIZED (
+    SELECT DISTINCT ON (source_id) source_id, tier FROM evaluations_trustassignment
+    WHERE recorded_at <= %(known_at)s ORDER BY source_id, id DESC
+), meant AS MATERIALIZED (
+    SELECT e.id, meaning.subject_version_id AS version_id, e.uid::text AS uid, e.subject_as_written, s.key AS source,
+        coalesce(t.tier, '') AS trust, e.provenance, e.attested, e.run_status,
+        coalesce(e.run_ended_at, e.published_at) AS ended_at, e.run_ended_at IS NOT NULL AS run_ended, e.harness, e.about,
+        CASE WHEN e.answered_as_written = '{{}}' THEN '' WHEN (
+            SELECT bool_and(
+                name = e.subject_as_written OR meaning.subject_version_id IS NOT DISTINCT FROM ({_MEANING.format(name="name")})
+            )
+            FROM unnest(e.answered_as_written) AS name
+        ) THEN '' ELSE 'identity_contested' END AS identity_problem,
+        coalesce((
+            SELECT CASE WHEN bool_or(r.kind = 'retracted') THEN 'retracted' ELSE (array_agg(r.kind ORDER BY r.id DESC))[1] END
+            FROM evaluations_ruling r WHERE r.evidence_id = e.id AND r.recorded_at <= %(known_at)s
+        ), '') AS ruling,
+        e.supersedes
+    FROM evaluations_evidence e
+    JOIN named ON named.name_as_written = e.subject_as_written
+    JOIN evaluations_source s ON s.id = e.source_id
+    LEFT JOIN trusted t ON t.source_id = e.source_id
+    CROSS JOIN LATERAL ({_MEANING.format(name="e.subject_as_written")}) meaning
+    WHERE e.recorded_at <= %(known_at)s AND meaning.subject_version_id = ANY(%(ids)s)
+)
+SELECT e.version_id, e.uid, o.ordinal, e.subject_as_written, e.source, e.trust, e.provenance, e.attested, m.key, b.key,
+    bv.version, o.slice, o.value, o.value_as_written, o.k, o.n, o.repeats, o.errored, o.unscored, e.run_status, e.ended_at,
+    e.run_ended, e.harness, e.about, e.identity_problem, e.ruling, e.supersedes
+FROM meant e
+JOIN evaluations_observation o ON o.evidence_id = e.id
+JOIN evaluations_metric m ON m.id = o.metric_id
+JOIN evaluations_benchmarkversion bv ON bv.id = o.benchmark_version_id
+JOIN evaluations_benchmark b ON b.id = bv.benchmark_id
+WHERE m.key = ANY(%(metrics)s) AND b.key = ANY(%(benchmarks)s)
+ORDER BY e.id, o.ordinal
+"""  # noqa: S608
+
+
+def observations_about(
+    version_ids: Collection[int], *, metrics: Iterable[str], benchmarks: Iterable[str], known_at: datetime
+) -> dict[int, list[SeenObservation]]:
+    """Return, by subject version, the observations of the given metrics on the given benchmarks, as known at an instant.
+
+    Nothing is left out for being old, weak or disputed: whether it counts, the judgement says.
+    """
+    found: defaultdict[int, list[SeenObservation]] = defaultdict(list)
+    if not version_ids:
+        return found
+    parameters: dict[str, Any] = {
+        "ids": list(version_ids),
+        "metrics": list(metrics),
+        "benchmarks": list(benchmarks),
+        "known_at": known_at,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_OBSERVATIONS, parameters)
+        for row in cursor.fetchall():
+            found[row[0]].append(SeenObservation._make(row))
+    return found
+
+
+def names_meaning(version_ids: Collection[int], *, known_at: datetime) -> dict[int, tuple[NameMeaning, ...]]:
+    """Return, by subject version, the alias assignments that name it, as known at an instant."""
+    found: defaultdict[int, list[NameMeaning]] = defaultdict(list)
+    rows = AliasAssignment.objects.filter(subject_version_id__in=version_ids, recorded_at__lte=known_at).order_by("id")
+    for version_id, source, name, pk in rows.values_list("subject_version_id", "source__key", "name_as_written", "pk"):
+        if version_id is not None:
+            found[version_id].append(NameMeaning(source or "", name, str(pk)))
+    return {version_id: tuple(meanings) for version_id, meanings in found.items()}

@@ -1,0 +1,78 @@
+"""Benchmarks, their versions and the metric registry: every write."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from evaluations.kernel import audit
+from evaluations.kernel.actor import Actor
+from evaluations.kernel.canonical import digest
+from evaluations.kernel.errors import InputRefused, Problem
+from evaluations.kernel.names import check_key
+from evaluations.models import Benchmark, BenchmarkVersion, Metric
+
+METRIC_FIELDS = ("key", "title", "unit", "better", "level", "family", "population", "definition", "minimum", "maximum")
+
+
+def apply_register_benchmark(
+    *, actor: Actor, key: str, title: str, publisher: str = "", url: str = "", description: str = ""
+) -> Benchmark:
+    """Register a benchmark inside an open service transaction; a known key returns what is there."""
+    check_key(key, field="benchmark")
+    benchmark, made = Benchmark.objects.get_or_create(
+        key=key, defaults={"title": title, "publisher": publisher, "url": url, "description": description}
+    )
+    if made:
+        audit.record(
+            audit.Event(action="benchmark.registered", actor=actor, target=("benchmark", key), new={"title": title, "url": url})
+        )
+    return benchmark
+
+
+def apply_register_benchmark_version(*, actor: Actor, benchmark: Benchmark, version: str, **facts: Any) -> BenchmarkVersion:
+    """Register a version inside an open service transaction; a known one returns what is there, whatever `facts` say now."""
+    existing = BenchmarkVersion.objects.filter(benchmark=benchmark, version=version).first()
+    if existing is not None:
+        return existing
+    row = BenchmarkVersion(benchmark=benchmark, version=version, **facts)
+    row.save()
+    audit.record(
+        audit.Event(
+            action="benchmark_version.registered",
+            actor=actor,
+            target=("benchmark_version", f"{benchmark.key}@{version}"),
+            new={"harness": row.harness, "split": row.split, "tasks": row.tasks},
+        )
+    )
+    return row
+
+
+def metric_digest(definition: Mapping[str, Any]) -> str:
+    """Return the digest of a metric's definition: its fields, canonically."""
+    return digest({name: definition[name] for name in METRIC_FIELDS})
+
+
+def apply_register_metric(*, actor: Actor, definition: Mapping[str, Any]) -> Metric:
+    """Register a metric definition inside an open service transaction; the same definition returns what is there."""
+    missing = [name for name in METRIC_FIELDS if name not in definition]
+    if missing:
+        raise InputRefused([Problem(f"the metric lacks `{name}`", field=name) for name in missing])
+    check_key(definition["key"], field="key")
+    if definition["maximum"] is not None and Decimal(definition["maximum"]) <= Decimal(definition["minimum"]):
+        raise InputRefused([Problem("the maximum is not above the minimum", field="maximum")])
+    own = metric_digest(definition)
+    existing = Metric.objects.filter(digest=own).first()
+    if existing is not None:
+        return existing
+    row = Metric(digest=own, **{name: definition[name] for name in METRIC_FIELDS})
+    row.save()
+    audit.record(
+        audit.Event(
+            action="metric.registered",
+            actor=actor,
+            target=("metric", row.key),
+            new={"unit": row.unit, "better": row.better, "level": row.level, "family": row.family},
+            digests={"metric": own},
+        )
+    )
+    return row

@@ -1,0 +1,224 @@
+"""Evidence in: files become documents, evidence and observations, all or nothing; and rulings on evidence."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+from uuid import UUID
+
+from evaluations.importers.base import DocumentDraft, Importer, too_large
+from evaluations.importers.registry import HEAD_BYTES, describe, pick, read_files
+from evaluations.kernel import audit
+from evaluations.kernel.actor import Actor
+from evaluations.kernel.canonical import canonical_bytes
+from evaluations.kernel.errors import InputRefused, Problem
+from evaluations.kernel.services import service
+from evaluations.models import Document, Evidence, Ruling
+from evaluations.selectors.registry import importer_registry
+from evaluations.services.loading import EvidenceLoader
+from evaluations.services.sources import apply_capture_document
+from evaluations.services.subjects import apply_mark_names_changed
+from evaluations.vocabulary import RulingKind
+
+MAX_FILE_NAME = 200
+MAX_TITLE, MAX_URL, MAX_LICENCE = 300, 1000, 200
+MEDIA_TYPES = {
+    ".csv": "text/csv",
+    ".json": "application/json",
+    ".jsonl": "application/jsonl",
+    ".zip": "application/zip",
+}
+
+
+class NoEvidence(InputRefused):
+    code = "no_evidence"
+
+
+class Imported(NamedTuple):
+    """What one import recorded; `repeated` counts evidence that was there already, from the same bytes."""
+
+    document: Document
+    importer: str
+    evidence: int
+    observations: int
+    repeated: int
+    names: tuple[str, ...]
+
+
+@service(refused="evidence.refused")
+def import_files(
+    *,
+    actor: Actor,
+    files: Mapping[str, BinaryIO],
+    format_name: str | None = None,
+    source: str | None = None,
+    subject: str | None = None,
+    published_at: datetime | None = None,
+    max_bytes: int,
+    request_id: str = "",
+) -> list[Imported]:
+    """Import seekable streams, by name: every file, or none. Raises `InputRefused` naming file, line or row, and field.
+
+    Files of a group format are one document set; of any other format each is a document of its own.
+    """
+    return apply_import_files(
+        actor=actor,
+        files=files,
+        format_name=format_name,
+        source=source,
+        subject=subject,
+        published_at=published_at,
+        max_bytes=max_bytes,
+        request_id=request_id,
+    )
+
+
+@service(refused="ruling.refused")
+def dispute_evidence(*, actor: Actor, evidence: Evidence, reason: str, link: str = "") -> Ruling:
+    """Dispute evidence. One person is enough, and it denies at once; dismissing or upholding it takes a quorum."""
+    return apply_rule_on_evidence(actor=actor, evidence=evidence, kind=RulingKind.DISPUTED, reason=reason, link=link)
+
+
+def apply_import_files(
+    *,
+    actor: Actor,
+    files: Mapping[str, BinaryIO],
+    format_name: str | None = None,
+    source: str | None = None,
+    subject: str | None = None,
+    published_at: datetime | None = None,
+    max_bytes: int,
+    request_id: str = "",
+) -> list[Imported]:
+    """Import inside an open service transaction."""
+    importer = _pick_one(files, format_name, max_bytes)
+    told = _Told(source, subject, published_at, request_id)
+    if importer.GROUP:
+        return [_import_group(actor, importer, files, told)]
+    return [_import_alone(actor, importer, name, stream, told) for name, stream in files.items()]
+
+
+def apply_rule_on_evidence(
+    *, actor: Actor, evidence: Evidence, kind: str, reason: str, link: str = "", sign_off_request: UUID | None = None
+) -> Ruling:
+    """Record a ruling inside an open service transaction. Repeating the newest dispute word for word adds no row.
+
+    Whatever is not a dispute names the completed request whose signatures carry it; the database refuses it otherwise.
+    """
+    if not reason.strip():
+        raise InputRefused([Problem("a ruling needs a reason", field="reason")])
+    before = evidence.rulings.order_by("-id").first()
+    if sign_off_request is None and before is not None and (before.kind, before.reason) == (kind, reason):
+        return before
+    ruling = Ruling(
+        evidence=evidence, kind=kind, reason=reason, link=link, sign_off_request=sign_off_request, ruled_by=actor.reference
+    )
+    ruling.save()
+    audit.record(
+        audit.Event(
+            action=f"evidence.{kind}",
+            actor=actor,
+            target=("evidence", str(evidence.uid)),
+            old={"ruling": before.kind} if before else None,
+            new={"ruling": kind, "reason": reason, "link": link},
+            digests={"evidence": evidence.digest},
+        )
+    )
+    apply_mark_names_changed([evidence.subject_as_written], urgent=True)
+    return ruling
+
+
+def _pick_one(files: Mapping[str, BinaryIO], format_name: str | None, max_bytes: int) -> Importer:
+    """Return the one importer for all files; a mixture is refused, so that no half is read by the wrong one."""
+    chosen: Importer | None = None
+    for name, stream in files.items():
+        stream.seek(0, 2)
+        if stream.tell() > max_bytes:
+            raise too_large(name, limit=max_bytes)
+        stream.seek(0)
+        head = stream.read(HEAD_BYTES)
+        stream.seek(0)
+        importer = pick(format_name, head, name)
+        if chosen is not None and importer is not chosen:
+            raise InputRefused(
+                [Problem(f"is {importer.NAME}, while the file before is {chosen.NAME}", file=name, hint="import them one by one")]
+            )
+        chosen = importer
+    if chosen is None:
+        raise InputRefused([Problem("no file was given", field="file")])
+    return chosen
+
+
+class _Told(NamedTuple):
+    """What the caller says beside the files."""
+
+    source: str | None
+    subject: str | None
+    published_at: datetime | None
+    request_id: str
+
+
+def _import_alone(actor: Actor, importer: Importer, name: str, stream: BinaryIO, told: _Told) -> Imported:
+    document = _capture(actor, stream, name, describe(importer, stream, name=name), told)
+    return _load(actor, importer, {name: stream}, document, told)
+
+
+def _import_group(actor: Actor, importer: Importer, files: Mapping[str, BinaryIO], told: _Told) -> Imported:
+    """Import several files as one set. Its document is a manifest that cites each file's document by digest."""
+    if len(files) == 1:
+        ((name, stream),) = files.items()
+        return _import_alone(actor, importer, name, stream, told)
+    members = [
+        {"digest": _capture(actor, stream, name, DocumentDraft(), told).digest, "name": _shorten(name)}
+        for name, stream in sorted(files.items())
+    ]
+    manifest = BytesIO(canonical_bytes({"files": members, "kind": "writegate-document-set/1"}))
+    document = _capture(actor, manifest, f"{importer.NAME}-set.json", DocumentDraft(), told)
+    return _load(actor, importer, files, document, told)
+
+
+def _capture(actor: Actor, stream: BinaryIO, name: str, about: DocumentDraft, told: _Told) -> Document:
+    return apply_capture_document(
+        actor=actor,
+        stream=stream,
+        file_name=_shorten(name),
+        media_type=MEDIA_TYPES.get(Path(name).suffix.lower(), "application/octet-stream"),
+        title=about.title[:MAX_TITLE],
+        url=about.url[:MAX_URL],
+        licence=about.licence[:MAX_LICENCE],
+        request_id=told.request_id,
+    )
+
+
+def _load(actor: Actor, importer: Importer, files: Mapping[str, BinaryIO], document: Document, told: _Told) -> Imported:
+    for stream in files.values():
+        stream.seek(0)
+    pairs = read_files(
+        importer,
+        files,
+        registry=importer_registry(),
+        source=told.source,
+        subject=told.subject,
+        published_at=told.published_at,
+    )
+    loaded = EvidenceLoader(actor=actor, document=document, importer=importer, request_id=told.request_id).load(pairs)
+    if not loaded.evidence and not loaded.repeated:
+        raise NoEvidence([Problem("holds no observation", file=document.file_name, code="empty")])
+    apply_mark_names_changed(loaded.names)
+    return Imported(document, importer.NAME, loaded.evidence, loaded.observations, loaded.repeated, tuple(sorted(loaded.names)))
+
+
+def open_paths(paths: Sequence[Path]) -> Iterator[tuple[str, BinaryIO]]:
+    """Open files for import, by name. Raises `InputRefused` for what is no readable file."""
+    for path in paths:
+        if path.is_dir():
+            raise InputRefused([Problem("is a directory", file=str(path), hint="name the files in it")])
+        try:
+            yield str(path), path.open("rb")
+        except OSError as error:
+            raise InputRefused([Problem(f"cannot be read: {error.strerror}", file=str(path))]) from error
+
+
+def _shorten(name: str) -> str:
+    return Path(name).name[-MAX_FILE_NAME:] or "document"

@@ -1,0 +1,242 @@
+"""The loading dock of an import: pairs from an importer go into the tables in batches, by COPY, in one transaction.
+
+Memory does not grow with the number of observations: a batch is sent and forgotten, and only the identity of each evidence is kept.
+"""
+
+import csv
+import io
+import json
+import uuid
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.db import connection
+
+from evaluations.importers.base import EvidenceDraft, Importer, ObservationDraft
+from evaluations.kernel import audit
+from evaluations.kernel.actor import Actor
+from evaluations.kernel.canonical import digest as canonical_digest
+from evaluations.kernel.clock import now
+from evaluations.kernel.errors import InputRefused, Problem
+from evaluations.models import BenchmarkVersion, Document, Evidence, Source
+from evaluations.selectors.registry import current_metrics
+
+BATCH = 20_000
+LARGE = 10_000
+"""From so many observations on, the planner is told that the tables have grown."""
+FUTURE_TOLERANCE = timedelta(minutes=5)
+MAX_TEXT = {"subject_as_written": 300, "harness": 200, "supersedes": 80}
+MAX_VALUE_TEXT = 60
+
+_COPY = """
+COPY evaluations_observation (evidence_id, ordinal, benchmark_version_id, metric_id, slice, value, value_as_written,
+    k, n, repeats, errored, unscored, judge, locator)
+FROM STDIN WITH (FORMAT csv, FORCE_NOT_NULL (slice, value_as_written, locator))
+"""
+_INSERT_EVIDENCE = """
+INSERT INTO evaluations_evidence (uid, digest, document_id, locator, importer, importer_version, source_id, subject_as_written,
+    answered_as_written, about, provenance, attested, run_status, harness, run_ended_at, published_at, supersedes, note,
+    submitted_by, recorded_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, false, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (digest) DO NOTHING
+RETURNING id
+"""
+
+
+class Loaded(NamedTuple):
+    """Counts of what was recorded, and the names as written that it was about."""
+
+    evidence: int
+    observations: int
+    repeated: int
+    names: frozenset[str]
+
+
+class _Slot:
+    """Where the observations of one evidence go: its row, or nowhere when the same evidence was recorded before."""
+
+    __slots__ = ("draft", "evidence_id", "ordinal", "uid")
+
+    def __init__(self, draft: EvidenceDraft, evidence_id: int | None, uid: str) -> None:
+        self.draft = draft
+        self.evidence_id = evidence_id
+        self.uid = uid
+        self.ordinal = 0
+
+
+class EvidenceLoader:
+    """Loads the pairs of one document. Used once, inside an open service transaction."""
+
+    def __init__(self, *, actor: Actor, document: Document, importer: Importer, request_id: str = "") -> None:
+        self._actor = actor
+        self._document = document
+        self._importer = importer
+        self._request_id = request_id
+        self._moment = now()
+        self._slots: dict[EvidenceDraft, _Slot] = {}
+        self._sources = {source.key: source.pk for source in Source.objects.all()}
+        self._metrics = {key: metric.pk for key, metric in current_metrics().items()}
+        self._versions = {
+            (key, version): pk for key, version, pk in BenchmarkVersion.objects.values_list("benchmark__key", "version", "pk")
+        }
+        self._observations = 0
+
+    def load(self, pairs: Iterable[tuple[EvidenceDraft, ObservationDraft]]) -> Loaded:
+        """Store every pair. Raises `InputRefused` and whatever the importer raises; the transaction undoes what was sent."""
+        batch: list[tuple[Any, ...]] = []
+        last_draft: EvidenceDraft | None = None
+        slot: _Slot | None = None
+        for draft, observation in pairs:
+            if draft is not last_draft or slot is None:
+                slot = self._slots.get(draft) or self._open_slot(draft)
+                last_draft = draft
+            slot.ordinal += 1
+            if slot.evidence_id is None:
+                continue
+            batch.append(self._row(slot, observation))
+            if len(batch) >= BATCH:
+                self._send(batch)
+                batch = []
+        self._send(batch)
+        fresh = [slot for slot in self._slots.values() if slot.evidence_id is not None]
+        self._record(fresh)
+        if self._observations >= LARGE:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT writegate_refresh_statistics()")
+        return Loaded(
+            evidence=len(fresh),
+            observations=self._observations,
+            repeated=len(self._slots) - len(fresh),
+            names=frozenset(slot.draft.subject_as_written for slot in fresh),
+        )
+
+    def _open_slot(self, draft: EvidenceDraft) -> _Slot:
+        self._check(draft)
+        digest = canonical_digest(
+            {
+                "document": self._document.digest,
+                "importer": f"{self._importer.NAME}/{self._importer.VERSION}",
+                **draft._asdict(),
+            }
+        )
+        # The uid follows from the digest, so that the same document has the same evidence ids in every installation.
+        uid = _uid_of(digest)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                _INSERT_EVIDENCE,
+                [
+                    uid,
+                    digest,
+                    self._document.pk,
+                    draft.locator[:300],
+                    self._importer.NAME,
+                    self._importer.VERSION,
+                    self._sources[draft.source],
+                    draft.subject_as_written,
+                    list(draft.answered_as_written),
+                    draft.about,
+                    draft.provenance,
+                    draft.run_status,
+                    draft.harness,
+                    draft.run_ended_at,
+                    draft.published_at,
+                    draft.supersedes,
+                    draft.note,
+                    self._actor.reference,
+                    self._moment,
+                ],
+            )
+            row = cursor.fetchone()
+        slot = _Slot(draft, row[0] if row else None, uid)
+        self._slots[draft] = slot
+        return slot
+
+    def _check(self, draft: EvidenceDraft) -> None:
+        problems = [
+            Problem(f"is longer than {limit} characters", file=self._document.file_name, field=name)
+            for name, limit in MAX_TEXT.items()
+            if len(getattr(draft, name)) > limit
+        ]
+        problems += [
+            Problem("holds a NUL character", file=self._document.file_name, field=name)
+            for name, held in draft._asdict().items()
+            if (isinstance(held, str) and "\0" in held) or (isinstance(held, tuple) and "\0" in "".join(held))
+        ]
+        latest = self._moment + FUTURE_TOLERANCE
+        for name in ("run_ended_at", "published_at"):
+            moment: datetime | None = getattr(draft, name)
+            if moment is not None and moment > latest:
+                problems.append(
+                    Problem(
+                        f"`{moment.isoformat()}` lies in the future",
+                        file=self._document.file_name,
+                        field=name,
+                        code="future_date",
+                        hint=f"evidence about {draft.subject_as_written} cannot be dated later than now",
+                    )
+                )
+        if draft.supersedes and not Evidence.objects.filter(uid=draft.supersedes).exists():
+            problems.append(
+                Problem(f"`{draft.supersedes}` is no known evidence", file=self._document.file_name, field="supersedes")
+            )
+        if problems:
+            raise InputRefused(problems)
+
+    def _row(self, slot: _Slot, seen: ObservationDraft) -> tuple[Any, ...]:
+        if len(seen.value_as_written) > MAX_VALUE_TEXT:
+            raise InputRefused(
+                [Problem(f"is longer than {MAX_VALUE_TEXT} characters", file=self._document.file_name, field="as_written")]
+            )
+        return (
+            slot.evidence_id,
+            slot.ordinal,
+            self._versions[seen.benchmark, seen.benchmark_version],
+            self._metrics[seen.metric],
+            seen.slice,
+            seen.value,
+            seen.value_as_written,
+            seen.k,
+            seen.n,
+            seen.repeats,
+            seen.errored,
+            seen.unscored,
+            None if seen.judge is None else json.dumps(seen.judge),
+            seen.locator[:300],
+        )
+
+    def _send(self, batch: list[tuple[Any, ...]]) -> None:
+        if not batch:
+            return
+        # The csv module writes a batch as fast as it is read; an empty field is null, save where the statement says otherwise.
+        text = io.StringIO()
+        csv.writer(text).writerows(batch)
+        with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+            copy.write(text.getvalue())
+        self._observations += len(batch)
+
+    def _record(self, fresh: list[_Slot]) -> None:
+        audit.record(
+            *(
+                audit.Event(
+                    action="evidence.recorded",
+                    actor=self._actor,
+                    target=("evidence", slot.uid),
+                    new={
+                        "subject_as_written": slot.draft.subject_as_written,
+                        "source": slot.draft.source,
+                        "provenance": slot.draft.provenance,
+                        "observations": slot.ordinal,
+                    },
+                    digests={"document": self._document.digest},
+                    request_id=self._request_id,
+                )
+                for slot in fresh
+            )
+        )
+
+
+def _uid_of(digest: str) -> str:
+    """Return the UUID (RFC 9562, version 8) made of a digest's first bits; `uuid.UUID` of Python 3.11 knows versions to 5 only."""
+    bits = int(digest.removeprefix("sha256:")[:32], 16)
+    return str(uuid.UUID(int=bits & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0x2 << 62))

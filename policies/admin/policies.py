@@ -1,0 +1,209 @@
+"""Policies and their versions: text and meaning side by side."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Max
+from django.http import HttpRequest
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+
+from evaluations.kernel.admin import ReadOnlyAdmin
+from evaluations.kernel.display import (
+    ActorReference,
+    Cell,
+    Fields,
+    Record,
+    Table,
+    Texts,
+    digest,
+    instant,
+    link,
+    list_link,
+    readable_json,
+    whole_digest,
+)
+from policies.admin.marks import state_chip
+from policies.models import Policy, PolicyActivation, PolicyVersion, Standing, Verdict
+from policies.vocabulary import VersionState
+
+SHOWN = 50
+
+
+def states_of(versions: Iterable[PolicyVersion]) -> Mapping[int, VersionState]:
+    """Return where each version stands in its life, by two queries for all of them."""
+    found = list(versions)
+    policies = {version.policy_id for version in found}
+    newest = PolicyActivation.objects.filter(policy__in=policies).order_by().values("policy").annotate(newest=Max("pk"))
+    active = set(PolicyActivation.objects.filter(pk__in=newest.values("newest")).values_list("version_id", flat=True))
+    once = set(PolicyActivation.objects.filter(version__in=found).values_list("version_id", flat=True).distinct())
+    return {
+        version.pk: VersionState.ACTIVE
+        if version.pk in active
+        else VersionState.RETIRED
+        if version.pk in once
+        else VersionState.PROPOSED
+        for version in found
+    }
+
+
+def version_table(title: str, versions: Iterable[PolicyVersion]) -> Table:
+    found = list(versions)
+    states = states_of(found)
+    return Table(
+        title,
+        ("Version", "State", "Title", "Text digest", "Meaning digest", "Proposed by", "Recorded"),
+        [
+            [
+                link(version, f"v{version.number}"),
+                state_chip(states[version.pk]),
+                version.title,
+                digest(version.digest),
+                digest(version.resolved_digest),
+                ActorReference(version.proposed_by),
+                instant(version.recorded_at),
+            ]
+            for version in found
+        ],
+        empty="No version has been proposed.",
+    )
+
+
+@admin.register(Policy)
+class PolicyAdmin(ReadOnlyAdmin):
+    about = "What counts as good enough. Each policy is a name under which numbered, immutable versions are kept."
+    list_display = ("name", "title", "newest_version", "in_force", "registered")
+    search_fields = ("name", "title")
+    ordering = ("name",)
+
+    def prepare_rows(self, rows: Any) -> None:
+        newest: dict[int, PolicyVersion] = {}
+        for version in PolicyVersion.objects.filter(policy__in=rows).defer("text", "resolved").order_by("number"):
+            newest[version.policy_id] = version
+        active = {
+            activation.policy_id: activation.version
+            for activation in PolicyActivation.objects.filter(policy__in=rows).select_related("version__policy").order_by("pk")
+        }
+        for row in rows:
+            row.shown_newest, row.shown_active = newest.get(row.pk), active.get(row.pk)
+
+    @admin.display(description="newest version")
+    def newest_version(self, row: Any) -> Cell:
+        version = row.shown_newest
+        return link(version, f"v{version.number}") if version else "none"
+
+    @admin.display(description="in force")
+    def in_force(self, row: Any) -> Cell:
+        version = row.shown_active
+        return link(version, f"v{version.number}") if version else "none: it answers no decision"
+
+    @admin.display(description="registered", ordering="registered_at")
+    def registered(self, row: Policy) -> Cell:
+        return instant(row.registered_at)
+
+    def describe(self, row: Policy, request: HttpRequest) -> Record:
+        activations = row.activations.select_related("version__policy").order_by("-id")[:SHOWN]
+        return Record(
+            lead=row.title,
+            target=("policy", row.name),
+            sections=[
+                Fields("Policy", [("Name", row.name), ("Title", row.title), ("Registered", instant(row.registered_at))]),
+                version_table("Versions, newest first", row.versions.order_by("-number")[:SHOWN]),
+                Table(
+                    "Activations, newest first",
+                    ("Version", "Activated by", "Recorded"),
+                    [
+                        [
+                            link(item.version, f"v{item.version.number}"),
+                            ActorReference(item.activated_by),
+                            instant(item.recorded_at),
+                        ]
+                        for item in activations
+                    ],
+                    empty="No version was ever activated: the policy answers no decision, and its verdicts are for information.",
+                ),
+                Table(
+                    "Bindings, newest first",
+                    ("Place", "Parameters", "Bound by", "Recorded"),
+                    [
+                        [
+                            link(item.system) if item.system else item.domain,
+                            readable_json(bytes(item.params)),
+                            ActorReference(item.bound_by),
+                            instant(item.recorded_at),
+                        ]
+                        for item in row.bindings.select_related("system").order_by("-id")[:SHOWN]
+                    ],
+                    empty="No system or domain tightens its parameters.",
+                ),
+            ],
+        )
+
+
+@admin.register(PolicyVersion)
+class PolicyVersionAdmin(ReadOnlyAdmin):
+    about = "Numbered, immutable policy texts, each stored as the exact bytes given and as their resolved meaning."
+    list_display = ("shown", "title", "state", "fingerprint", "recorded")
+    list_filter = (("policy", AutocompleteSelectFilter),)
+    list_select_related = ("policy",)
+    search_fields = ("policy__name", "title", "^digest")
+    ordering = ("-id",)
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        queryset = super().get_queryset(request)
+        # The texts are for the version's own page; a list of fifty need not carry them.
+        match = request.resolver_match
+        return queryset.defer("text", "resolved") if match and (match.url_name or "").endswith("_changelist") else queryset
+
+    def prepare_rows(self, rows: Any) -> None:
+        states = states_of(rows)
+        for row in rows:
+            row.shown_state = states[row.pk]
+
+    @admin.display(description="version", ordering="policy__name")
+    def shown(self, row: PolicyVersion) -> str:
+        return str(row)
+
+    @admin.display(description="state")
+    def state(self, row: Any) -> Cell:
+        return state_chip(row.shown_state)
+
+    @admin.display(description="text digest")
+    def fingerprint(self, row: PolicyVersion) -> Cell:
+        return digest(row.digest)
+
+    @admin.display(description="recorded", ordering="recorded_at")
+    def recorded(self, row: PolicyVersion) -> Cell:
+        return instant(row.recorded_at)
+
+    def describe(self, row: PolicyVersion, request: HttpRequest) -> Record:
+        state = states_of([row])[row.pk]
+        return Record(
+            lead=row.title,
+            mark=state_chip(state),
+            target=("policy_version", f"{row.policy.name}@{row.number}"),
+            sections=[
+                Texts(
+                    "Text and meaning",
+                    [
+                        ("Text, as given and as signed", bytes(row.text).decode("utf-8", "replace")),
+                        ("Meaning, with every default filled in", readable_json(bytes(row.resolved))),
+                    ],
+                ),
+                Fields(
+                    "Policy version",
+                    [
+                        ("Policy", link(row.policy)),
+                        ("Number", str(row.number)),
+                        ("State", state_chip(state)),
+                        ("Text digest", whole_digest(row.digest)),
+                        ("Meaning digest", whole_digest(row.resolved_digest)),
+                        ("Semantics", str(row.semantics)),
+                        ("Proposed by", ActorReference(row.proposed_by)),
+                        ("Recorded", instant(row.recorded_at)),
+                        ("Standings", list_link(Standing, "What it says now", policy_version__id__exact=row.pk)),
+                        ("Verdicts", list_link(Verdict, "Every verdict by it", policy_version__id__exact=row.pk)),
+                    ],
+                ),
+            ],
+        )

@@ -1,0 +1,270 @@
+"""Who can answer under which name: from a gateway's inventory to the closed set of models behind each name it serves.
+
+Pure, and knows no gateway's form. Every name is walked through aliases, groups, routers and every kind of fallback, transitively and
+without regard to order, weights, limits or health: what a gateway does on a bad day counts. Where the set cannot be known the route
+is open, with the reason and the path to it; nothing is guessed, so an open route clears nobody.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+EVERY_NAME = "*"
+"""As the source of a fallback: for every name that the same list does not name itself."""
+ALWAYS = ""
+"""As the source of a fallback: for every name."""
+ALIAS, ROUTER, GROUP, DEPLOYMENT_ID = "alias", "router", "routing group", "deployment id"
+
+REASONS: Mapping[str, str] = {
+    "wildcard": "a wildcard serves whatever is asked for",
+    "auto_router": "a router picks from models that are not listed",
+    "auto_model": "the provider picks the model anew for each request",
+    "environment": "the model is read from an environment variable",
+    "unknown_name": "nothing in the inventory has this name",
+    "nobody": "routers and groups lead in circles, and nobody answers",
+    "own_fallbacks": "the deployment has fallbacks of its own",
+    "overrides": "a fallback changes more than the model",
+    "database": "the gateway reads further models from its database",
+}
+"""Why a set cannot be known, by code."""
+
+
+class Target(NamedTuple):
+    """A name that a fallback leads to; `reason` says why it is more than that name, "" where it is not."""
+
+    name: str
+    reason: str = ""
+
+
+class Deployment(NamedTuple):
+    """One place that answers for a group. `models` are the models as written that may answer; a router has none and `picks` groups.
+
+    `at` is the endpoint where one is written, `reasons` why the deployment alone is open.
+    """
+
+    group: str
+    models: tuple[str, ...]
+    at: str = ""
+    id: str = ""
+    picks: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+class Fallback(NamedTuple):
+    """What one name (or `EVERY_NAME`, or `ALWAYS`) falls back to. `word` names the kind in paths."""
+
+    source: str
+    targets: tuple[Target, ...]
+    word: str
+
+
+class Inventory(NamedTuple):
+    """All that a gateway serves. Each list of `fallbacks` is looked up by itself; `reasons` open every route.
+
+    `aliases` are (name, name), `renames` (model as written, model as written or name), `groups` (name, names).
+    """
+
+    deployments: tuple[Deployment, ...]
+    aliases: tuple[tuple[str, str], ...] = ()
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    fallbacks: tuple[tuple[Fallback, ...], ...] = ()
+    renames: tuple[tuple[str, str], ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+class Member(NamedTuple):
+    """A model as written that can answer, where, and a shortest path to it."""
+
+    model: str
+    at: str
+    path: tuple[str, ...]
+
+    @property
+    def written(self) -> str:
+        """Return the model with its endpoint: two endpoints may serve two things under one name."""
+        return f"{self.model} at {self.at}" if self.at else self.model
+
+
+class Open(NamedTuple):
+    """Why a route's set cannot be known, and a shortest path to what opens it."""
+
+    reason: str
+    path: tuple[str, ...]
+
+
+class Route(NamedTuple):
+    """One name that a gateway serves, with all that can answer behind it."""
+
+    name: str
+    members: tuple[Member, ...]
+    opens: tuple[Open, ...]
+
+    @property
+    def closed(self) -> bool:
+        return not self.opens
+
+
+def shown_path(path: Iterable[str]) -> str:
+    """Return a path as people read it."""
+    return " → ".join(path)
+
+
+def resolve(inventory: Inventory) -> tuple[Route, ...]:
+    """Return every name that is served, in the order of the inventory, with the closed set behind it."""
+    graph = _Graph(inventory)
+    return tuple(graph.route(name) for name in public_names(inventory))
+
+
+def public_names(inventory: Inventory) -> tuple[str, ...]:
+    """Return the names that a client may ask for, each once: groups, aliases and routing groups."""
+    names = [deployment.group for deployment in inventory.deployments]
+    names += [name for name, _ in (*inventory.aliases, *inventory.groups, *_named(inventory))]
+    return tuple(dict.fromkeys(names))
+
+
+def _named(inventory: Inventory) -> list[tuple[str, str]]:
+    """Return the renames of what no deployment has as its model: those are names that a client may ask for."""
+    models = {model for deployment in inventory.deployments for model in deployment.models}
+    return [(name, target) for name, target in inventory.renames if name not in models]
+
+
+def applying(entries: Sequence[Fallback], name: str) -> list[Fallback]:
+    """Return those entries of one list that apply to a name.
+
+    An entry for the name itself takes the place of the one for every name. One for the name without its provider may do so too; what
+    counts as a provider is the gateway's own list, so there both apply.
+    """
+    own = [entry for entry in entries if entry.source == name]
+    if not own:
+        bare = name.partition("/")[2] or name
+        own = [entry for entry in entries if entry.source in (bare, EVERY_NAME)]
+    return own + [entry for entry in entries if entry.source == ALWAYS]
+
+
+def matches(pattern: str, name: str) -> bool:
+    """True where a wildcard serves a name: `*` stands for any letters, all others for themselves, and both ends count."""
+    head, *rest = pattern.split(EVERY_NAME)
+    if not rest:
+        return pattern == name
+    *middle, tail = rest
+    if not name.startswith(head) or len(name) < len(head) + len(tail) or not name.endswith(tail):
+        return False
+    place, end = len(head), len(name) - len(tail)
+    for part in middle:
+        place = name.find(part, place, end)
+        if place < 0:
+            return False
+        place += len(part)
+    return True
+
+
+class _Step(NamedTuple):
+    """What one name is by itself: who answers, why it is open, and which names it leads to by which word."""
+
+    members: tuple[tuple[str, str], ...]
+    opens: tuple[tuple[str, str], ...]
+    leads: tuple[tuple[str, str], ...]
+
+
+class _Graph:
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self._groups: defaultdict[str, list[Deployment]] = defaultdict(list)
+        self._by_id: dict[str, str] = {}
+        for deployment in inventory.deployments:
+            self._groups[deployment.group].append(deployment)
+            if deployment.id:
+                self._by_id[deployment.id] = deployment.group
+        self._leads: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        for name, target in (*inventory.aliases, *_named(inventory)):
+            self._leads[name].append((ALIAS, target))
+        for name, members in inventory.groups:
+            self._leads[name] += [(GROUP, member) for member in members]
+        self._renames: defaultdict[str, list[str]] = defaultdict(list)
+        for model, other in inventory.renames:
+            self._renames[model].append(other)
+        self._wildcards = [name for name in self._groups if EVERY_NAME in name]
+        self._step = cache(self._look_up)
+        self._answered = self._find_answered()
+
+    def route(self, name: str) -> Route:
+        members: dict[tuple[str, str], Member] = {}
+        opens: dict[tuple[str, str], Open] = {(reason, ""): Open(reason, (name,)) for reason in self._inventory.reasons}
+        seen, waiting = {name}, deque[tuple[str, tuple[str, ...]]]([(name, (name,))])
+        while waiting:
+            here, path = waiting.popleft()
+            step = self._step(here)
+            if here not in self._answered:
+                opens.setdefault(("nobody", here), Open("nobody", path))
+            for model, at in step.members:
+                members.setdefault((model, at), Member(model, at, (*path, model)))
+            for reason, what in step.opens:
+                opens.setdefault((reason, what), Open(reason, (*path, what) if what != here else path))
+            for word, target in step.leads:
+                if target not in seen:
+                    seen.add(target)
+                    waiting.append((target, (*path, word, target)))
+        return Route(name, tuple(members[key] for key in sorted(members)), tuple(opens.values()))
+
+    def _find_answered(self) -> set[str]:
+        """Return the names behind which there is anybody, or which are open: walked backwards from those that are so by themselves."""
+        back: defaultdict[str, list[str]] = defaultdict(list)
+        found: set[str] = set()
+        seen = set(public_names(self._inventory))
+        waiting = list(seen)
+        while waiting:
+            name = waiting.pop()
+            step = self._step(name)
+            if step.members or step.opens:
+                found.add(name)
+            for _, target in step.leads:
+                back[target].append(name)
+                if target not in seen:
+                    seen.add(target)
+                    waiting.append(target)
+        waiting = list(found)
+        while waiting:
+            more = [name for name in back[waiting.pop()] if name not in found]
+            found.update(more)
+            waiting += more
+        return found
+
+    def _look_up(self, name: str) -> _Step:
+        members: list[tuple[str, str]] = []
+        opens: list[tuple[str, str]] = []
+        leads = list(self._leads.get(name, ()))
+        deployments = self._groups.get(name, [])
+        if EVERY_NAME in name:
+            opens.append(("wildcard", name))
+        else:
+            for deployment in deployments:
+                self._answer(deployment, members, opens, leads)
+        if not deployments and not leads:
+            if name in self._by_id:
+                # One deployment alone answers; its group is looked at whole, which is never less.
+                leads.append((DEPLOYMENT_ID, self._by_id[name]))
+            elif EVERY_NAME not in name:
+                wildcard = next((each for each in self._wildcards if matches(each, name)), None)
+                opens.append(("unknown_name", name) if wildcard is None else ("wildcard", wildcard))
+        for entries in self._inventory.fallbacks:
+            for entry in applying(entries, name):
+                for target in entry.targets:
+                    leads.append((entry.word, target.name))
+                    if target.reason:
+                        opens.append((target.reason, target.name))
+        return _Step(tuple(members), tuple(opens), tuple(leads))
+
+    def _answer(
+        self,
+        deployment: Deployment,
+        members: list[tuple[str, str]],
+        opens: list[tuple[str, str]],
+        leads: list[tuple[str, str]],
+    ) -> None:
+        told = deployment.models[0] if deployment.models else deployment.group
+        opens += [(reason, told) for reason in deployment.reasons]
+        leads += [(ROUTER, name) for name in deployment.picks]
+        for model in deployment.models:
+            # Whether a rename takes effect depends on how the gateway is called, so both may answer.
+            members += [(each, deployment.at) for each in (model, *self._renames.get(model, ()))]

@@ -1,0 +1,7 @@
+"""Tables of the policies app."""
+
+from policies.models.policies import Binding, Policy, PolicyActivation, PolicyVersion
+from policies.models.systems import System
+from policies.models.verdicts import FactsDocument, Standing, Verdict
+
+__all__ = ["Binding", "FactsDocument", "Policy", "PolicyActivation", "PolicyVersion", "Standing", "System", "Verdict"]

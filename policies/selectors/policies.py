@@ -1,0 +1,117 @@
+"""Reads about policies, and compiled policies: the one thing that is cached, because it never changes."""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from functools import lru_cache
+
+from django.conf import settings
+
+from evaluations.kernel.canonical import digest_of
+from evaluations.kernel.errors import NotFound
+from evaluations.models import Metric
+from evaluations.selectors.registry import benchmark_versions, metric_definitions
+from policies.language.compiled import CompiledPolicy
+from policies.language.compiler import compile_policy
+from policies.language.facts import MetricFacts, Metrics
+from policies.language.names import MetricLike, Names
+from policies.models import Policy, PolicyActivation, PolicyVersion
+from policies.vocabulary import VersionState
+
+COMPILED_KEPT = 256
+
+
+def known_names() -> Names:
+    """Return what a policy may name: registered metrics and benchmarks, and the closed list of roles."""
+    return Names(metrics=metric_definitions(), benchmarks=benchmark_versions(), roles=frozenset(settings.POLICY_ROLES))
+
+
+def compile_version(version: PolicyVersion) -> CompiledPolicy:
+    """Return the compiled form of a stored version, by the metric definitions registered now.
+
+    The text was accepted when it was proposed, so its other names are taken as known: a stored policy never stops compiling.
+    """
+    return compile_versions([version])[0]
+
+
+def compile_versions(versions: Sequence[PolicyVersion]) -> list[CompiledPolicy]:
+    """Return the compiled form of each version, in the given order, after one read of the registry."""
+    metrics = tuple(sorted(metric_definitions().items()))
+    return [_compile(bytes(version.text), version.digest, metrics) for version in versions]
+
+
+@lru_cache(maxsize=COMPILED_KEPT)
+def _compile(text: bytes, digest: str, metrics: tuple[tuple[str, MetricLike], ...]) -> CompiledPolicy:
+    if digest_of(text) != digest:
+        raise ValueError(f"stored policy text does not have the digest {digest}")
+    return compile_policy(text, Names.for_replay(dict(metrics)))
+
+
+def get_policy(name: str) -> Policy:
+    """Return the policy with this name. Raises `NotFound` that lists the known names."""
+    policy = Policy.objects.filter(name=name).first()
+    if policy is None:
+        known = ", ".join(Policy.objects.values_list("name", flat=True)) or "none is loaded yet"
+        raise NotFound(f"no policy `{name}`; known: {known}")
+    return policy
+
+
+def version_in_force(policy: Policy, *, known_at: datetime | None = None) -> PolicyVersion | None:
+    """Return the active version, as known at an instant, or None."""
+    activations = PolicyActivation.objects.filter(policy=policy)
+    if known_at is not None:
+        activations = activations.filter(recorded_at__lte=known_at)
+    latest = activations.select_related("version").order_by("-id").first()
+    return latest.version if latest else None
+
+
+def version_to_judge(policy: Policy, *, known_at: datetime | None = None) -> PolicyVersion:
+    """Return the version that `gate` judges: the active one, else the newest. Raises `NotFound`."""
+    active = version_in_force(policy, known_at=known_at)
+    if active is not None:
+        return active
+    newest = policy.versions.order_by("-number").first()
+    if newest is None:
+        raise NotFound(f"policy `{policy.name}` has no version")
+    return newest
+
+
+def state_of(version: PolicyVersion, *, known_at: datetime | None = None) -> VersionState:
+    """Return where a version stands in its life."""
+    active = version_in_force(version.policy, known_at=known_at)
+    if active is not None and active.pk == version.pk:
+        return VersionState.ACTIVE
+    if version.activations.exists():
+        return VersionState.RETIRED
+    return VersionState.PROPOSED
+
+
+def versions_in_force(policy_ids: Collection[int] | None = None) -> list[PolicyVersion]:
+    """Return the active version of each policy (or of the given ones) that has one, with `policy` loaded, by the policy's name."""
+    activations = PolicyActivation.objects.order_by("policy__name", "-id").distinct("policy__name")
+    if policy_ids is not None:
+        activations = activations.filter(policy__in=policy_ids)
+    return [activation.version for activation in activations.select_related("version__policy")]
+
+
+def versions_to_keep_judged(policy_ids: Collection[int] | None = None) -> list[PolicyVersion]:
+    """Return the versions whose standings are kept: of each policy (or the given ones) the active one, and the newest one."""
+    newest = PolicyVersion.objects.order_by("policy__name", "-number").distinct("policy__name").select_related("policy")
+    if policy_ids is not None:
+        newest = newest.filter(policy__in=policy_ids)
+    kept = {version.pk: version for version in (*versions_in_force(policy_ids), *newest)}
+    return sorted(kept.values(), key=lambda version: (version.policy.name, version.number))
+
+
+def metrics_of(compiled: CompiledPolicy, *, known_at: datetime) -> Metrics:
+    """Return the definitions of the metrics that a policy reads, as known at an instant."""
+    wanted = {clause.metric for clause in compiled.clauses.values()}
+    return _metrics(Metric.objects.filter(key__in=wanted, recorded_at__lte=known_at).order_by("id"))
+
+
+def _metrics(rows: Iterable[Metric]) -> Metrics:
+    return Metrics(
+        {
+            row.key: MetricFacts(row.key, row.unit, row.better, row.level, row.family, row.minimum, row.maximum, row.digest)
+            for row in rows
+        }
+    )

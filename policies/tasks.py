@@ -1,0 +1,44 @@
+"""Celery entry points of the policies app: load ids, call one service. Each can run twice without harm.
+
+`on_behalf_of` is the value of the actor who wanted it, None where nobody asked: events name the job, its task and this actor.
+"""
+
+from typing import Any
+
+from celery import shared_task
+
+from evaluations.kernel.actor import Actor, from_value, system_job
+from policies.selectors.verdicts import due_subject_version_ids
+from policies.services.rejudging import judge_changed_policies, judge_everywhere
+
+
+@shared_task(bind=True)
+def judge_subject_versions(
+    self: Any, subject_version_ids: list[int], on_behalf_of: dict[str, Any] | None = None
+) -> dict[str, int]:
+    """Judge these subject versions by every policy version that is kept judged, in every domain that has a system."""
+    actor = _job(self, "judge-after-change", on_behalf_of)
+    return judge_everywhere(actor=actor, subject_version_ids=subject_version_ids)._asdict()
+
+
+@shared_task(bind=True)
+def judge_policies(
+    self: Any, policy_ids: list[int], on_behalf_of: dict[str, Any] | None = None, after: int = 0
+) -> dict[str, int | None]:
+    """Judge all that a change of these policies concerns: one slice now, the next by a message of its own."""
+    actor = _job(self, "judge-after-policy-change", on_behalf_of)
+    done = judge_changed_policies(actor=actor, policy_ids=policy_ids, after=after)
+    if done.last is not None:
+        judge_policies.delay(policy_ids, on_behalf_of, done.last)
+    return done._asdict()
+
+
+@shared_task(bind=True)
+def judge_due(self: Any) -> dict[str, int]:
+    """Find by query what a lost message or the mere passing of time has left unjudged, and judge it."""
+    return judge_everywhere(actor=_job(self, "judge-due"), subject_version_ids=due_subject_version_ids())._asdict()
+
+
+def _job(task: Any, name: str, on_behalf_of: dict[str, Any] | None = None) -> Actor:
+    behalf = from_value(on_behalf_of) if on_behalf_of else None
+    return system_job(name, on_behalf_of=behalf, task_id=str(task.request.id or ""))

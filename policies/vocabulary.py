@@ -1,0 +1,46 @@
+"""Closed lists of the policies app. Each is held by a check constraint too."""
+
+from django.db import models
+
+
+class Result(models.TextChoices):
+    """What a rule gives, best first; only `pass` passes."""
+
+    PASS = "pass", "passes"
+    FAIL = "fail", "fails"
+    STALE = "stale", "stale"
+    MISSING = "missing", "missing"
+    CONTESTED = "contested", "contested"
+    ERROR = "error", "error"
+
+
+class Outcome(models.TextChoices):
+    PASS = "pass", "passes"
+    FAIL = "fail", "fails"
+
+
+class VersionState(models.TextChoices):
+    """Where a policy version stands in its life; derived from activations, never stored."""
+
+    PROPOSED = "proposed", "proposed"
+    ACTIVE = "active", "active"
+    RETIRED = "retired", "retired"
+
+
+class Environment(models.TextChoices):
+    PRODUCTION = "production", "production"
+    STAGING = "staging", "staging"
+    DEVELOPMENT = "development", "development"
+
+
+class BlastLevel(models.TextChoices):
+    """How much a wrong write could do, least first."""
+
+    LOW = "low", "low"
+    MEDIUM = "medium", "medium"
+    HIGH = "high", "high"
+    SEVERE = "severe", "severe"
+
+
+ANY_DOMAIN = "any"
+"""The one domain of a policy that does not read `resource.domain`."""

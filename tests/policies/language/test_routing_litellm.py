@@ -1,0 +1,341 @@
+"""LiteLLM's file: what is kept of it, what is refused with its line, that no secret survives, and that what is allowed comes back."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluations.kernel.canonical import canonical_bytes
+from evaluations.kernel.errors import InputRefused
+from policies.language.routing import Route, resolve, shown_path
+from policies.language.routing_inventory import allowed_document, inventory_of, yaml_of
+from policies.language.routing_litellm import read_litellm
+from tests.support.world import FIXTURES
+
+DIRECTORY = FIXTURES / "routing"
+ONE = "model_list: [{model_name: a, litellm_params: {model: lab/a}}]\n"
+
+
+def routes(text: str | bytes) -> dict[str, Route]:
+    body = text if isinstance(text, bytes) else text.encode()
+    return {each.name: each for each in resolve(inventory_of(read_litellm(body)))}
+
+
+def models(route: Route) -> set[str]:
+    return {member.model for member in route.members}
+
+
+def opens(route: Route) -> dict[str, str]:
+    return {each.reason: shown_path(each.path) for each in route.opens}
+
+
+def with_params(**params: Any) -> str:
+    """Return a file with two plain models and `x`, which has these parameters."""
+    plain = [{"model_name": name, "litellm_params": {"model": f"lab/{name}"}} for name in "ab"]
+    return json.dumps({"model_list": [*plain, {"model_name": "x", "litellm_params": params}]})
+
+
+class TestEveryKind:
+    @pytest.fixture
+    def found(self) -> dict[str, Route]:
+        return routes((DIRECTORY / "every-kind.yaml").read_bytes())
+
+    def test_names_are_groups_aliases_and_routing_groups(self, found: dict[str, Route]) -> None:
+        groups = ["hr-agent", "big", "long", "strict", "last", "smart", "blind", "anthropic/*"]
+        assert list(found) == [*groups, "assistant", "hidden-one", "pool"]
+
+    def test_every_fallback_is_followed_with_its_own_word(self, found: dict[str, Route]) -> None:
+        assert {member.model: shown_path(member.path) for member in found["hr-agent"].members} == {
+            "lab/small": "hr-agent → lab/small",
+            "other/small": "hr-agent → other/small",
+            "lab/big": "hr-agent → fallback → big → lab/big",
+            "lab/long": "hr-agent → context window fallback → long → lab/long",
+            "lab/strict": "hr-agent → content policy fallback → strict → lab/strict",
+            "lab/last": "hr-agent → content policy fallback → strict → fallback → last → lab/last",
+        }
+        assert models(found["assistant"]) == models(found["hr-agent"]) == models(found["hidden-one"]) == models(found["pool"])
+
+    def test_a_router_with_a_closed_list_is_closed_and_one_without_is_not(self, found: dict[str, Route]) -> None:
+        assert (found["smart"].closed, models(found["smart"])) == (True, {"lab/strict", "lab/last"})
+        assert opens(found["blind"]) == {"auto_router": "blind"}
+        assert opens(found["anthropic/*"]) == {"wildcard": "anthropic/*"}
+
+
+def test_nothing_secret_is_kept() -> None:
+    body = (DIRECTORY / "fallbacks.yaml").read_bytes()
+    kept = canonical_bytes(read_litellm(body)).decode()
+    assert "made-up" in body.decode()
+    assert "made-up" not in kept
+    assert "https://models.example/v1" in kept
+    assert "rpm" not in kept
+
+
+def test_the_same_but_for_secrets_is_the_same_document() -> None:
+    body = (DIRECTORY / "fallbacks.yaml").read_bytes()
+    assert read_litellm(body.replace(b"made-up", b"another")) == read_litellm(body)
+
+
+ROUTERS = {
+    "complexity": (
+        {
+            "model": "auto_router/complexity_router",
+            "complexity_router_config": {"tiers": {"SIMPLE": "a"}},
+            "complexity_router_default_model": "b",
+        },
+        {"lab/a", "lab/b"},
+    ),
+    "complexity, own tiers": (
+        {
+            "model": "auto_router/complexity_router",
+            "complexity_router_config": {"tiers": {"T": ["a", {"model_name": "b"}]}, "tier_definitions": [{"name": "T"}]},
+        },
+        {"lab/a", "lab/b"},
+    ),
+    "adaptive": (
+        {"model": "auto_router/adaptive_router", "adaptive_router_config": {"available_models": ["a"], "weights": {"cost": 1}}},
+        {"lab/a"},
+    ),
+    "quality": (
+        {
+            "model": "auto_router/quality_router_1",
+            "quality_router_config": {"available_models": ["a"]},
+            "quality_router_default_model": "b",
+        },
+        {"lab/a", "lab/b"},
+    ),
+    "semantic": (
+        {
+            "model": "auto_router/by-words",
+            "auto_router_config": json.dumps({"routes": [{"name": "a", "utterances": ["hello"]}]}),
+            "auto_router_default_model": "b",
+            "auto_router_embedding_model": "e",
+        },
+        {"lab/a", "lab/b"},
+    ),
+}
+OPEN_ROUTERS = {
+    "nothing": {"model": "auto_router/complexity_router"},
+    "a tier is missing": {"model": "auto_router/complexity_router", "complexity_router_config": {"tiers": {"SIMPLE": "a"}}},
+    "a member that is not known": {
+        "model": "auto_router/complexity_router",
+        "complexity_router_config": {"tiers": {"SIMPLE": "a"}, "vision_models": ["z"]},
+        "complexity_router_default_model": "b",
+    },
+    "a tier with parameters": {
+        "model": "auto_router/complexity_router",
+        "complexity_router_config": {"tiers": {"SIMPLE": {"model_name": "a", "litellm_params": {"model": "lab/z"}}}},
+        "complexity_router_default_model": "b",
+    },
+    "an experiment": {"model": "auto_router/online_model_experiment", "online_model_experiment_config": {"variants": []}},
+    "a file elsewhere": {
+        "model": "auto_router/by-words",
+        "auto_router_config": '{"routes": []}',
+        "auto_router_config_path": "routes.json",
+        "auto_router_default_model": "b",
+    },
+    "broken": {"model": "auto_router/by-words", "auto_router_config": "{", "auto_router_default_model": "b"},
+    "an empty pool": {"model": "auto_router/adaptive_router", "adaptive_router_config": {"available_models": []}},
+}
+
+
+@pytest.mark.parametrize("kind", ROUTERS)
+def test_a_router_whose_list_is_whole_is_closed(kind: str) -> None:
+    params, expected = ROUTERS[kind]
+    found = routes(with_params(**params))["x"]
+    assert (found.closed, models(found)) == (True, expected)
+
+
+@pytest.mark.parametrize("kind", OPEN_ROUTERS)
+def test_a_router_that_may_pick_more_is_open(kind: str) -> None:
+    assert opens(routes(with_params(**OPEN_ROUTERS[kind]))["x"]) == {"auto_router": "x"}
+
+
+@pytest.mark.parametrize(
+    ("params", "reason"),
+    [
+        ({"model": "os.environ/MODEL"}, "environment"),
+        ({"model": "lab/*"}, "wildcard"),
+        ({"model": "openrouter/auto"}, "auto_model"),
+        ({"model": "openrouter/openrouter/auto:online"}, "auto_model"),
+        ({"model": "gateway/auto-balanced"}, "auto_model"),
+        ({"model": "azure/model-router"}, "auto_model"),
+        ({"model": "lab/x", "fallbacks": ["lab/z"]}, "own_fallbacks"),
+        ({"model": "lab/x", "context_window_fallback_dict": {"x": "z"}}, "own_fallbacks"),
+    ],
+)
+def test_a_deployment_that_may_be_another_opens_the_route(params: dict[str, Any], reason: str) -> None:
+    assert list(opens(routes(with_params(**params))["x"])) == [reason]
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({"model": "x", "custom_llm_provider": "azure"}, {"azure/x"}),
+        ({"model": "azure/x", "custom_llm_provider": "azure"}, {"azure/x"}),
+        ({"model": "openrouter/lab/x", "models": ["lab/y"]}, {"openrouter/lab/x", "openrouter/lab/y"}),
+        ({"model": "openrouter/lab/x", "extra_body": {"models": ["lab/y"]}}, {"openrouter/lab/x", "openrouter/lab/y"}),
+        ({"model": "lab/x", "silent_model": "a"}, {"lab/x", "lab/a"}),
+        ({"model": "lab/autonomous"}, {"lab/autonomous"}),
+    ],
+)
+def test_all_that_a_deployment_may_ask_is_behind_it(params: dict[str, Any], expected: set[str]) -> None:
+    found = routes(with_params(**params))["x"]
+    assert (found.closed, models(found)) == (True, expected)
+
+
+def test_defaults_and_every_form_of_a_fallback_are_read() -> None:
+    plain = "".join(f"  - {{model_name: {name}, litellm_params: {{model: lab/{name}}}}}\n" for name in "abcdef")
+    settings_of = "router_settings: {fallbacks: [{a: [{model: b}], c: [d]}, e], default_fallbacks: [f]}"
+    text = f"model_list:\n{plain}{settings_of}\nlitellm_settings: {{fallbacks: null}}\n"
+    found = routes(text)
+    assert models(found["a"]) == {f"lab/{name}" for name in "abef"}
+    assert models(found["c"]) == {f"lab/{name}" for name in "cdef"}
+    changed = routes(text.replace("{model: b}", "{model: b, api_base: https://elsewhere.example}"))
+    assert opens(changed["a"]) == {"overrides": "a → b"}
+
+
+@pytest.mark.parametrize("section", ["router_settings", "litellm_settings"])
+def test_defaults_count_in_either_section(section: str) -> None:
+    text = with_params(model="lab/x")[:-1] + f', "{section}": {{"default_fallbacks": ["a"]}}}}'
+    assert models(routes(text)["x"]) == {"lab/x", "lab/a"}
+
+
+def test_a_gateway_with_models_in_its_database_has_no_closed_route() -> None:
+    for value in ("true", "True", '"true"', "os.environ/STORE"):
+        assert opens(routes(f"{ONE}general_settings: {{store_model_in_db: {value}}}")["a"]) == {"database": "a"}
+    assert routes(f"{ONE}general_settings: {{store_model_in_db: false}}")["a"].closed
+
+
+REFUSED = {
+    "a key twice": (ONE + "router_settings: {}\nrouter_settings: {}\n", 3, "duplicate_key"),
+    "an alias name twice": (ONE + "router_settings:\n  model_group_alias:\n    x: a\n    x: b\n", 5, "duplicate_key"),
+    "an anchor": ("model_list: &m []\n", 1, "anchor"),
+    "an alias": ("a: &m []\nmodel_list: *m\n", 1, "anchor"),
+    "a tag": ("model_list: !!python/object []\n", 1, "tag"),
+    "a second document": (f"{ONE}---\n{ONE}", 2, "documents"),
+    "another file": (f"{ONE}include: [more.yaml]\n", 2, "include"),
+    "too deep": (ONE + "x: " + "[" * 20 + "]" * 20, 2, "nesting"),
+    "a list": ("- a\n", 1, "shape"),
+    "nothing": ("", 1, "shape"),
+    "no list of deployments": ("router_settings: {}\n", 1, "missing"),
+    "deployments by name": ("model_list: {a: lab/a}\n", 1, "shape"),
+    "a deployment without a name": ("model_list:\n  - litellm_params: {model: lab/a}\n", 2, "missing"),
+    "a deployment without a model": ("model_list:\n  - model_name: a\n    litellm_params: {}\n", 3, "missing"),
+    "a deployment without parameters": ("model_list:\n  - model_name: a\n", 2, "missing"),
+    "a name that is a switch": ("model_list:\n  - {model_name: true, litellm_params: {model: lab/a}}\n", 2, "shape"),
+    "a name that is no line": ('model_list:\n  - {model_name: "a\\nb", litellm_params: {model: lab/a}}\n', 2, "shape"),
+    "fallbacks by name": (f"{ONE}router_settings: {{fallbacks: {{a: [b]}}}}\n", 2, "shape"),
+    "a fallback that is no list": (f"{ONE}router_settings: {{fallbacks: [{{a: b}}]}}\n", 2, "shape"),
+    "a fallback to a list": (f"{ONE}router_settings: {{fallbacks: [{{a: [[b]]}}]}}\n", 2, "shape"),
+    "defaults that are no list": (f"{ONE}litellm_settings: {{default_fallbacks: b}}\n", 2, "shape"),
+    "an alias of a list": (f"{ONE}router_settings: {{model_group_alias: {{x: [a]}}}}\n", 2, "shape"),
+    "a routing group without models": (f"{ONE}router_settings: {{routing_groups: [{{group_name: g}}]}}\n", 2, "missing"),
+    "no YAML": (f"{ONE}x: : :\n", 2, "yaml"),
+    "a control letter": (f"{ONE}x: \x01\n", 2, "yaml"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_could_be_read_in_two_ways_is_refused_with_its_line(kind: str) -> None:
+    text, line, code = REFUSED[kind]
+    with pytest.raises(InputRefused) as refused:
+        read_litellm(text.encode(), filename="config.yaml")
+    first = refused.value.problems[0]
+    assert (first.file, first.line, first.code) == ("config.yaml", line, code)
+
+
+def test_too_much_and_other_bytes_are_refused() -> None:
+    many = "".join("  - {model_name: a, litellm_params: {model: m}}\n" for _ in range(1001))
+    wide = "router_settings: {default_fallbacks: [" + "a," * 10_001 + "]}\n"
+    for body in (b"x" * (1024 * 1024 + 1), f"model_list:\n{many}".encode(), (ONE + wide).encode(), b"model_list: \xff\n"):
+        with pytest.raises(InputRefused):
+            read_litellm(body)
+
+
+SECRET = "hunter2-hunter2"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_no_refusal_repeats_what_stands_in_the_file(data: st.DataObject) -> None:
+    """Break a file anywhere: whatever is said of it names no value of it."""
+    text = f"{ONE}general_settings: {{master_key: {SECRET}}}\nlitellm_settings:\n  password: {SECRET}\n  fallbacks: [{{a: {SECRET}}}]\n"
+    place = data.draw(st.integers(0, len(text)))
+    slip = data.draw(st.sampled_from(['"', "'", ":", "\n", "\t", "{", "]", "&x ", "*x ", "- ", "%", "\x00"]))
+    assert SECRET not in said_of(text[:place] + slip + text[place:])
+
+
+def said_of(text: str) -> str:
+    """Return what is refused of a text, or what is kept of it."""
+    try:
+        return canonical_bytes(read_litellm(text.encode())).decode()
+    except InputRefused as refused:
+        return repr(refused.problems)
+
+
+# --- what is allowed comes back
+
+
+NAMES = [f"n{number}" for number in range(5)]
+some = st.sampled_from(NAMES)
+targets = st.lists(some, max_size=3)
+entry = st.dictionaries(st.sampled_from([*NAMES, "*"]), targets, min_size=1, max_size=2)
+section = st.fixed_dictionaries(
+    {},
+    optional={
+        "fallbacks": st.lists(st.one_of(entry, some), max_size=4),
+        "context_window_fallbacks": st.lists(entry, max_size=2),
+        "content_policy_fallbacks": st.lists(entry, max_size=2),
+        "default_fallbacks": targets,
+        "model_group_alias": st.dictionaries(st.sampled_from(["x", "y", *NAMES]), some, max_size=3),
+        "model_alias_map": st.dictionaries(
+            st.sampled_from(["z", "lab/0", "lab/1"]), st.sampled_from([*NAMES, "lab/2"]), max_size=2
+        ),
+        "routing_groups": st.lists(
+            st.fixed_dictionaries({"group_name": st.sampled_from(["g", *NAMES]), "models": targets}), max_size=2
+        ),
+        "routing_strategy": st.just("simple-shuffle"),
+    },
+)
+deployments = st.one_of(
+    st.fixed_dictionaries({"model": st.sampled_from(["lab/0", "lab/1", "lab/2", "lab/*", "auto_router/none"])}),
+    st.fixed_dictionaries(
+        {
+            "model": st.just("auto_router/adaptive_router"),
+            "adaptive_router_config": st.fixed_dictionaries({"available_models": st.lists(some, min_size=1, max_size=2)}),
+        }
+    ),
+)
+files = st.fixed_dictionaries(
+    {
+        "model_list": st.lists(
+            st.builds(
+                lambda name, params, number: {
+                    "model_name": name,
+                    "litellm_params": params,
+                    **({"model_info": {"id": f"id-{number}"}} if number else {}),
+                },
+                some,
+                deployments,
+                st.integers(0, 3),
+            ),
+            min_size=1,
+            max_size=6,
+        )
+    },
+    optional={"router_settings": section, "litellm_settings": section},
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(files, st.sets(st.sampled_from(["lab/0", "lab/1", "lab/2"])))
+def test_what_is_allowed_comes_back_as_exactly_the_allowed_routes(file: dict[str, Any], cleared: set[str]) -> None:
+    document = read_litellm(json.dumps(file).encode())
+    found = resolve(inventory_of(document))
+    allowed = {each.name: models(each) for each in found if each.closed and models(each) <= cleared}
+    again = read_litellm(yaml_of(allowed_document(document, allowed)).encode())
+    assert {each.name: models(each) for each in resolve(inventory_of(again))} == allowed
+    assert all(each.closed for each in resolve(inventory_of(again)))
+    assert read_litellm(yaml_of(document).encode()) == document
