@@ -126,7 +126,7 @@ def workers(broker: dict[str, Any], committed_db: Database, settings: Any, tmp_p
     with ExitStack() as stack:
         for log in logs:
             named_so = [f"{log.stem}@%h" if part.startswith("worker-") else part for part in command]
-            stack.enter_context(running(named_so, environment | service.environment, log))
+            stack.enter_context(running(named_so, environment, log))
         for log in logs:
             await_line(log, "ready\n", seconds=60)
         yield Workers(logs)
