@@ -1,7 +1,7 @@
 """Policies, their versions and verdicts, as the API lists them."""
 
 import uuid
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Case, Exists, IntegerField, OuterRef, QuerySet, Subquery, Value, When
 from django.db.models.fields import CharField
@@ -12,9 +12,12 @@ from policies.language.compiler import compile_policy
 from policies.language.evaluator import judge
 from policies.language.explain import sentence
 from policies.language.facts import FactsUnreadable, from_document
+from policies.language.flip_sentences import flip_value
+from policies.language.flipping import flips_of
 from policies.language.names import Names
-from policies.language.results import SEMANTICS
+from policies.language.results import SEMANTICS, Outcome
 from policies.models import FactsDocument, Policy, PolicyActivation, PolicyVersion, Verdict
+from policies.selectors.costs import digests_in, task_costs
 from policies.vocabulary import VersionState
 
 
@@ -87,8 +90,18 @@ def get_facts(*, uid: uuid.UUID) -> FactsDocument | None:
     return FactsDocument.objects.filter(verdicts__uid=uid).first()
 
 
-def sentences_of(verdict: Verdict) -> dict[str, str]:
-    """Return a plain sentence for each rule of a verdict, by rule id, made by judging again what was kept.
+class Told(NamedTuple):
+    """What is said of one rule of a verdict: a plain sentence, and what would flip it (as `flip_value` gives it; none if it passes)."""
+
+    message: str = ""
+    flips: tuple[dict[str, Any], ...] = ()
+
+
+NOTHING_TOLD = Told()
+
+
+def sentences_of(verdict: Verdict) -> dict[str, Told]:
+    """Return what can be said of each rule of a verdict, by rule id, made by judging again what was kept.
 
     Empty where that cannot be done, or does not give the stored core: then nothing but the core speaks.
     """
@@ -102,7 +115,12 @@ def sentences_of(verdict: Verdict) -> dict[str, str]:
         return {}
     if judgement.core_bytes() != bytes(verdict.core):
         return {}
-    return {rule.id: sentence(rule, compiled) for rule in judgement.rules}
+    costs = {} if judgement.outcome == Outcome.PASS else task_costs(digests_in(facts), known_at=verdict.known_at)
+    flips = flips_of(compiled, facts, judgement, as_of=verdict.as_of, costs=costs)
+    return {
+        rule.id: Told(sentence(rule, compiled), tuple(flip_value(flip, compiled) for flip in flips if flip.rule == rule.id))
+        for rule in judgement.rules
+    }
 
 
 def _verdicts() -> QuerySet[Any]:

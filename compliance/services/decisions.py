@@ -6,8 +6,11 @@ There is no cache but of what never changes. Whatever goes wrong is a denial: on
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from itertools import islice
+from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 from psycopg import errors
@@ -17,7 +20,8 @@ from compliance.deciding.facts import Question
 from compliance.deciding.judge import Judgement, judge
 from compliance.selectors.deciding.conformance import read_asked
 from compliance.selectors.deciding.read import Asked, Caller
-from compliance.services.recording import Decided, Recorder, forget_bodies
+from compliance.services.gathering import Gathering
+from compliance.services.recording import Answer, Decided, Recorder, Teller, forget_bodies, teller_of
 from compliance.services.tokens import note_use
 from compliance.vocabulary import Scope
 from evaluations.kernel.canonical import timestamp
@@ -60,9 +64,32 @@ class Semantic(StrEnum):
     PERMIT_ON_FIRST_PERMIT = "permit_on_first_permit"
 
 
-_NOTHING = Question(subject_type="", subject="", action="", system="")
-Judged = tuple[Asked, Judgement]
 Admit = Callable[[Caller, int], None]
+MOST_ASKING = 32
+"""So many who ask at once are answered in one transaction."""
+MOST_OF_ONE = 8
+"""Whoever asks more at once is answered for herself: nobody waits for a long batch of somebody else's."""
+_NOTHING = Question(subject_type="", subject="", action="", system="")
+
+
+@dataclass(slots=True)
+class Asking:
+    """One request: its questions, whose they are, and how they are to be answered. `admit` is None once they are let in."""
+
+    questions: Sequence[Question]
+    token_digest: str
+    semantic: Semantic = Semantic.EXECUTE_ALL
+    observed: bool = False
+    request_id: str = ""
+    admit: Admit | None = None
+
+
+class _Heard(NamedTuple):
+    """What was judged: who asks, and either the answers to it or why there are none."""
+
+    caller: Caller | None
+    answers: Sequence[Answer]
+    refusal: Exception | None = None
 
 
 def decide(
@@ -76,26 +103,39 @@ def decide(
 ) -> list[Decided]:
     """Answer questions and record the answers, in their order; all of them at one instant, in one transaction.
 
-    `admit` is asked before anything is judged, with the caller and the number of questions, and may raise. Not wrapped as other
-    services are: it is asked thousands of times a second, and its transaction is the one statement. Raises `TokenRefused`,
-    `ScopeMissing`, `Unavailable`.
+    Those who ask at the same time share the transaction, and what one of them is refused for is no concern of the others. `admit` is
+    asked before anything is judged, with the caller and the number of questions, and may raise. Not wrapped as other services are: it
+    is asked thousands of times a second, and its transaction is the one statement.
+
+    Raises `TokenRefused`, `ScopeMissing`, `Unavailable`.
     """
+    asking = Asking(questions, token_digest, semantic, observed, request_id, admit)
+    if len(questions) > MOST_OF_ONE or connections[DEFAULT_DB_ALIAS].in_atomic_block:
+        # What is done in somebody's transaction is done in hers, and by nobody else.
+        return _decide_alone(asking)
+    found = _gathering.do(asking)
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def _decide_alone(asking: Asking) -> list[Decided]:
     lost: Error | None = None
     for _ in range(ATTEMPTS):
         lost = None
         at = now()
         try:
-            caller, asked = read_admitted(questions, token_digest=token_digest, at=at, admit=admit)
-            judged = _judge_all(asked, caller, semantic, at)
-            recorder = Recorder(caller, observed=observed, request_id=request_id, at=at)
+            (heard,) = _hear([asking], at)
         except Error as error:
             # A connection that broke since it was last used, or none to be had: once more, on a new one.
             lost = error
             logger.warning("a question could not be read", exc_info=error)
             connections[DEFAULT_DB_ALIAS].close()
             continue
+        if heard.refusal is not None:
+            raise heard.refusal
         try:
-            answers = recorder.record(judged, held=True)
+            decided = Recorder(at).record(heard.answers, held=True)
         except Error as error:
             if not _answers():
                 # What was sent may have been recorded all the same, which is harmless.
@@ -105,15 +145,37 @@ def decide(
             elif isinstance(error.__cause__, RACED):
                 forget_bodies()
             else:
-                return _unrecorded(judged, at, error)
+                return _unrecorded(heard.answers, at, error)
             continue
-        if answers is not None:
-            note_use(token_id=caller.id, unnoted=caller.unnoted, at=at)
-            return answers
+        if decided is not None:
+            _note_use([heard], at)
+            return decided
     if lost is not None:
         logger.error("no database to decide with: %s", type(lost.__cause__ or lost).__name__)
         raise Unavailable("the gate cannot reach its database, so the answer is no; ask again shortly") from lost
-    return _moved(judged, recorder, at)
+    return _moved(heard.answers, at)
+
+
+def _decide_together(askings: Sequence[Asking]) -> list[list[Decided] | Exception | None]:
+    """Answer several requests in one transaction: each gets its answers, why there are none, or None, to be answered alone."""
+    at = now()
+    try:
+        heard = _hear(askings, at)
+        answers = [answer for one in heard for answer in one.answers]
+        decided = Recorder(at, patient=False).record(answers, held=True) if answers else []
+    except Error as error:
+        # Each tries for herself, and meets what is wrong with her own question alone.
+        logger.warning("%s requests could not be answered at once", len(askings), exc_info=error)
+        return [None] * len(askings)
+    if decided is not None:
+        _note_use(heard, at)
+    told = iter(decided or ())
+    return [one.refusal or (None if decided is None else list(islice(told, len(one.answers)))) for one in heard]
+
+
+_gathering: Gathering[Asking, list[Decided] | Exception] = Gathering(
+    together=_decide_together, alone=_decide_alone, most=MOST_ASKING
+)
 
 
 def check_caller(*, token_digest: str, admit: Admit | None = None) -> Caller:
@@ -131,26 +193,51 @@ def read_admitted(
     questions: Sequence[Question], *, token_digest: str, at: datetime, admit: Admit | None = None
 ) -> tuple[Caller, Sequence[Asked]]:
     """Return who asks, and one or more questions with their facts. Raises `TokenRefused`, `ScopeMissing`, and what `admit` raises."""
-    caller, asked = read_asked(questions, token_digest=token_digest, at=at)
+    (caller,), asked = read_asked(questions, token_digests=[token_digest], at=at)
+    return _admitted(caller, len(questions), admit), asked
+
+
+def _admitted(caller: Caller | None, questions: int, admit: Admit | None) -> Caller:
     if caller is None or not caller.live:
         raise TokenRefused("the token is unknown, expired or revoked")
     if not any(held == Scope.DECIDE or held.startswith(f"{Scope.DECIDE}:") for held in caller.scopes):
         raise ScopeMissing(f"the token lacks the scope `{Scope.DECIDE}`")
     if admit is not None:
-        admit(caller, len(questions))
-    return caller, asked
+        admit(caller, questions)
+    return caller
 
 
-def _judge_all(asked: Iterable[Asked], caller: Caller, semantic: Semantic, at: datetime) -> list[Judged]:
+def _hear(askings: Sequence[Asking], at: datetime) -> list[_Heard]:
+    """Read and judge what is asked, by request; a request that is refused takes nothing from the others."""
+    digests = list(dict.fromkeys(asking.token_digest for asking in askings))
+    questions = [question for asking in askings for question in asking.questions]
+    callers, asked = read_asked(questions, token_digests=digests, at=at)
+    known = dict(zip(digests, callers, strict=True))
+    left = iter(asked)
+    return [_heard(asking, known[asking.token_digest], list(islice(left, len(asking.questions))), at) for asking in askings]
+
+
+def _heard(asking: Asking, caller: Caller | None, asked: Sequence[Asked], at: datetime) -> _Heard:
+    try:
+        caller = _admitted(caller, len(asked), asking.admit)
+    except Exception as refusal:
+        return _Heard(caller, (), refusal)
+    # Counted once, however often it is tried.
+    asking.admit = None
+    teller = teller_of(caller, observed=asking.observed, request_id=asking.request_id)
+    return _Heard(caller, _judge_all(asked, caller, teller, asking.semantic, at))
+
+
+def _judge_all(asked: Iterable[Asked], caller: Caller, teller: Teller, semantic: Semantic, at: datetime) -> list[Answer]:
     """Judge one after the other, up to the one that decides."""
     stamp = timestamp(at)
-    judged: list[Judged] = []
+    answers: list[Answer] = []
     for item in asked:
         found = judge_asked(item, caller, at, stamp)
-        judged.append((item, found))
+        answers.append(Answer(item, found, teller))
         if semantic == (Semantic.PERMIT_ON_FIRST_PERMIT if found.allowed else Semantic.DENY_ON_FIRST_DENY):
             break
-    return judged
+    return answers
 
 
 def judge_asked(item: Asked, caller: Caller, at: datetime, stamp: str) -> Judgement:
@@ -167,22 +254,32 @@ def judge_asked(item: Asked, caller: Caller, at: datetime, stamp: str) -> Judgem
         return Judgement(False, (Reason(Code.INTERNAL_ERROR, {}),))
 
 
-def _moved(judged: Sequence[Judged], recorder: Recorder, at: datetime) -> list[Decided]:
+def _moved(answers: Sequence[Answer], at: datetime) -> list[Decided]:
     """Refuse what would have been allowed: what it rests on moved each time it was looked at."""
-    instead = [(item, found.replaced_by(Code.FACTS_MOVED) if found.allowed else found) for item, found in judged]
+    instead = [
+        answer._replace(judgement=answer.judgement.replaced_by(Code.FACTS_MOVED)) if answer.judgement.allowed else answer
+        for answer in answers
+    ]
     try:
-        return recorder.record(instead, held=False) or []
+        return Recorder(at).record(instead, held=False) or []
     except Error as error:
         return _unrecorded(instead, at, error)
 
 
-def _unrecorded(judged: Sequence[Judged], at: datetime, error: Error) -> list[Decided]:
+def _unrecorded(answers: Sequence[Answer], at: datetime, error: Error) -> list[Decided]:
     """Return denials of which there is no record, where the database answers; else raise `Unavailable`."""
     logger.error("decisions could not be recorded: %s", type(error.__cause__ or error).__name__, exc_info=error)
     if not _answers():
         connections[DEFAULT_DB_ALIAS].close()
         raise Unavailable("the gate cannot record an answer, so it is no; ask again shortly") from error
-    return [Decided(found.replaced_by(Code.CANNOT_RECORD), item.facts, at, None, None, b"") for item, found in judged]
+    return [
+        Decided(answer.judgement.replaced_by(Code.CANNOT_RECORD), answer.asked.facts, at, None, None, b"") for answer in answers
+    ]
+
+
+def _note_use(heard: Iterable[_Heard], at: datetime) -> None:
+    for caller in {one.caller for one in heard if one.caller is not None and one.refusal is None}:
+        note_use(token_id=caller.id, unnoted=caller.unnoted, at=at)
 
 
 def _answers() -> bool:

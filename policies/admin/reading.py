@@ -5,7 +5,7 @@ Everything shown is what was stored under the verdict's digests. The sentences a
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
 from typing import Any
@@ -16,11 +16,14 @@ from policies.language.compiler import compile_policy
 from policies.language.evaluator import judge
 from policies.language.explain import candidate_sentence, sentence
 from policies.language.facts import Candidate, Candidates, Facts, from_document
-from policies.language.judgement import RuleResult
+from policies.language.flip_sentences import flip_sentence
+from policies.language.flipping import Flip, flips_of
+from policies.language.judgement import Judgement, RuleResult
 from policies.language.names import Names
-from policies.language.results import Reason
+from policies.language.results import Outcome, Reason
 from policies.language.statistics import count_of, lower_bound, tally, upper_bound
 from policies.models import Verdict
+from policies.selectors.costs import digests_in, task_costs
 
 CONFIDENCE = Decimal("0.95")
 """One-sided, each way: what the intervals on pages are drawn at, whatever a policy asks."""
@@ -67,6 +70,8 @@ class RuleView:
     scale: Scale | None
     candidates: "tuple[CandidateView, ...]"
     children: "tuple[RuleView, ...]"
+    flips: tuple[str, ...] = ()
+    """What would flip it, in sentences; for a rule, not for its parts."""
 
 
 @dataclass(frozen=True)
@@ -99,16 +104,24 @@ def read_verdict(verdict: Verdict) -> Reading:
     core = json.loads(bytes(verdict.core))
     document = json.loads(bytes(verdict.facts.content))
     compiled, facts, trouble = _again(verdict)
-    replayed = False
+    replayed, flips = False, ()
     if compiled is not None and facts is not None:
         try:
-            replayed = judge(compiled, facts, as_of=verdict.as_of).core_bytes() == bytes(verdict.core)
+            judgement = judge(compiled, facts, as_of=verdict.as_of)
+            replayed = judgement.core_bytes() == bytes(verdict.core)
+            flips = _flips(verdict, compiled, facts, judgement) if replayed else ()
         except ValueError as error:
             trouble = str(error)
         if not replayed and not trouble:
             trouble = "judging again from the stored facts and policy text gives other bytes than those stored"
     page = _Page(document, compiled, facts, verdict.as_of)
     rules = tuple(page.view(rule_from_core(item)) for item in core["rules"])
+    if compiled is not None and flips:
+        said = {
+            rule.result.id: tuple(flip_sentence(flip, compiled) for flip in flips if flip.rule == rule.result.id)
+            for rule in rules
+        }
+        rules = tuple(replace(rule, flips=said[rule.result.id]) for rule in rules)
     evidence = frozenset(fact["evidence"] for _, fact in _facts(document))
     due = core.get("due_at")
     aliases = [
@@ -124,6 +137,13 @@ def read_verdict(verdict: Verdict) -> Reading:
         replayed,
         trouble,
     )
+
+
+def _flips(verdict: Verdict, compiled: CompiledPolicy, facts: Facts, judgement: Judgement) -> tuple[Flip, ...]:
+    if judgement.outcome == Outcome.PASS:
+        return ()
+    costs = task_costs(digests_in(facts), known_at=verdict.known_at)
+    return flips_of(compiled, facts, judgement, as_of=verdict.as_of, costs=costs)
 
 
 def rule_from_core(item: Mapping[str, Any]) -> RuleResult:

@@ -294,6 +294,7 @@ def _rule(view: RuleView, found: dict[str, Evidence]) -> dict[str, Any]:
         "chip": result_chip(result.result),
         "enforcement": result.enforcement,
         "sentence": ticked(view.sentence or f"{reason_words(result.reason)}.".capitalize()),
+        "flips": [ticked(told) for told in view.flips],
         # The sentence tells of a note by itself; where none could be made, the note stands alone.
         "note": "" if view.sentence else NOTE_WORDS.get(result.note, ""),
         "clause": result.clause,

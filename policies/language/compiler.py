@@ -8,6 +8,7 @@ A bar is a number under `at_least` or `at_most`, so a policy holds no comparison
 `80.0` resolve alike, and any text (">= 80", "80 %", "≥ 80") is refused with what to write instead.
 """
 
+from collections.abc import Iterable
 from datetime import timedelta
 from decimal import Decimal
 from types import MappingProxyType
@@ -71,12 +72,13 @@ def compile_policy(text: bytes, names: Names, *, filename: str = "") -> Compiled
         checks.run()
         problems = [*problems, *found, *checks.problems]
     if problems or shaped is None:
-        raise PolicyRefused(sorted(dict.fromkeys(problems), key=_place))
+        raise PolicyRefused(in_order(problems))
     return _Compiler(shaped, names).compile(text)
 
 
-def _place(problem: Problem) -> tuple[int, int]:
-    return problem.line or 0, problem.column or 0
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Return problems in the order of their text, each once."""
+    return sorted(dict.fromkeys(problems), key=lambda problem: (problem.line or 0, problem.column or 0))
 
 
 class _Compiler:
@@ -247,7 +249,7 @@ class _Compiler:
                 "grant": spec.grant and spec.grant.model_dump(),
                 "drift": self.resolved_drift(),
             }
-        body["tests"] = [_resolved_test(item) for item in spec.tests]
+        body["tests"] = [resolved_test(item) for item in spec.tests]
         return {
             "apiVersion": shaped.api_version,
             "kind": shaped.kind,
@@ -278,7 +280,8 @@ def _resolved_branch(item: Branch) -> dict[str, Any]:
     return {"evidence": item.evidence, side: {"param": bar.param} if isinstance(bar, ParamRef) else bar}
 
 
-def _resolved_test(item: TestCase) -> dict[str, Any]:
+def resolved_test(item: TestCase) -> dict[str, Any]:
+    """Return a test in its resolved form."""
     return {
         "name": item.name,
         "facts": {name: _resolved_fact(fact) for name, fact in item.facts.items()},

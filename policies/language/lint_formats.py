@@ -1,7 +1,6 @@
-"""What a lint and a policy's tests found, written for people and for the tools that read such findings. Pure.
+"""What a lint found, written for people and for the tools that read such findings. Pure.
 
-SARIF is 2.1.0 (OASIS), as code scanning services read it; `github` is the workflow commands of GitHub Actions; JUnit is the
-XML that test reporters of CI services have in common.
+SARIF is 2.1.0 (OASIS), as code scanning services read it; `github` is the workflow commands of GitHub Actions.
 """
 
 import json
@@ -10,11 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 from urllib.parse import quote
-from xml.etree import ElementTree as ET
 
 from evaluations.kernel.errors import Problem
 from policies.language.lint import BLOCKING, MEANINGS, Finding, Level
-from policies.language.testing import TestReport
 
 FORMATS = ("text", "json", "sarif", "github")
 _SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -30,15 +27,6 @@ class Linted(NamedTuple):
     policy: str = ""
     digest: str = ""
     findings: tuple[Finding, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-
-class Ran(NamedTuple):
-    """One file and the reports of its policy's tests; where it does not compile, `problems` says why."""
-
-    file: str
-    policy: str = ""
-    reports: tuple[TestReport, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
@@ -164,50 +152,3 @@ def _property(text: str) -> str:
 def shown(text: str) -> str:
     """Return one line that a terminal shows and does not act upon."""
     return _UNSHOWN.sub("\ufffd", text.replace("\r", " ").replace("\n", " "))
-
-
-# Tests.
-
-
-def render_tests(files: Sequence[Ran]) -> str:
-    """Return each test with what came out, and a sum, for people."""
-    lines = []
-    for held in files:
-        lines.append(shown(f"{held.file}: {held.policy or 'not compiled'}"))
-        lines += [shown(f"  error   {problem}") for problem in held.problems]
-        for report in held.reports:
-            lines.append(shown(f"  {'passed' if report.passed else 'FAILED'}  {report.name}"))
-            lines += [shown(f"          {problem}") for problem in report.problems]
-        if not held.reports and not held.problems:
-            lines.append("  the policy has no tests")
-    reports = [report for held in files for report in held.reports]
-    failed = sum(1 for report in reports if not report.passed)
-    lines.append(f"{len(reports) - failed} passed, {failed} failed")
-    return "\n".join(lines)
-
-
-def junit(files: Sequence[Ran]) -> bytes:
-    """Return the same as JUnit XML: a suite for each policy; a text that does not compile is a suite with one error."""
-    root = ET.Element("testsuites", name="policies")
-    for held in files:
-        failed = sum(1 for report in held.reports if not report.passed)
-        suite = ET.SubElement(
-            root,
-            "testsuite",
-            name=shown(held.policy or held.file),
-            file=shown(held.file),
-            tests=str(len(held.reports) or len(held.problems[:1])),
-            failures=str(failed),
-            errors=str(len(held.problems[:1])),
-        )
-        if held.problems:
-            case = ET.SubElement(suite, "testcase", name="compiles", classname=shown(held.file))
-            error = ET.SubElement(case, "error", message=shown(str(held.problems[0])))
-            error.text = "\n".join(shown(str(problem)) for problem in held.problems)
-        for report in held.reports:
-            case = ET.SubElement(suite, "testcase", name=shown(report.name), classname=shown(held.policy))
-            if not report.passed:
-                failure = ET.SubElement(case, "failure", message=shown(report.problems[0]))
-                failure.text = "\n".join(shown(problem) for problem in report.problems)
-    ET.indent(root)
-    return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"

@@ -13,6 +13,7 @@ class Places:
         self.spec = child(self.root, "spec")
         self._rules = self._named("rules", "id")
         self._guardrails = self._named("forbid", "id")
+        self._tests = self._named("tests", "name")
         self._sign_offs = child(self.spec, "sign_offs")
         self._factors = {text_of(child(item, "factor")) or "": item for item in items(child(self._sign_offs, "all_of"))}
 
@@ -43,6 +44,9 @@ class Places:
 
     def guardrail(self, id_: str) -> Place:
         return self._key(self._guardrails.get(id_), "when", self.section("forbid"))
+
+    def test(self, name: str) -> Place:
+        return self._at(self._tests.get(name), self.section("tests"))
 
     def factor(self, name: str) -> Place:
         return self._at(self._factors.get(name), self.section("sign_offs"))

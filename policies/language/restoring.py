@@ -5,16 +5,12 @@ The values are those of `RuleChange` with decimals as text, so that a page can b
 
 from collections.abc import Mapping
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 from evaluations.kernel.numbers import plain
 from policies.language.changes import EXACT, RuleChange, with_unit
 from policies.language.results import Result
-from policies.language.statistics import bound_function, count_of
-
-MOST_SAMPLES = 20_000
-"""Beyond so many tasks nobody is told to go."""
+from policies.language.ways import half_way, samples_needed
 
 _DECIMALS = frozenset(
     {
@@ -32,8 +28,6 @@ _DECIMALS = frozenset(
     }
 )
 _HUNDRED = Decimal(100)
-# A rate of so many places gives a whole count at least every hundredth task: after that many clear ones in a row no gap follows.
-_SETTLED = 200
 
 
 def change_value(change: RuleChange) -> dict[str, Any]:
@@ -65,26 +59,9 @@ def restoring_sentence(change: RuleChange) -> str:
     ways = [
         f"{with_unit(plain(rate), change.unit)} observed clears it {'at any n' if n == 1 else f'from n = {n} on'}"
         for rate in _rates(change.bar, higher=change.floor)
-        if (n := samples_needed(change.statistic, change.confidence, change.bar, rate, change.floor)) is not None
+        if (n := samples_needed(change.statistic, change.confidence, change.bar, change.floor, rate)) is not None
     ]
     return f"{needed} whose {bound} is {side} {bar}" + (f" ({'; '.join(ways)})" if ways else "")
-
-
-@lru_cache(maxsize=4_096)
-def samples_needed(statistic: str, confidence: Decimal, bar: Decimal, rate: Decimal, higher: bool) -> int | None:  # noqa: FBT001 - a memo's key, always given by name of its variable
-    """Return the number of tasks from which on an observed rate (percent) clears a bar by its bound; None where it never does.
-
-    Whole counts are rounded against the subject, so a few smaller numbers may clear it too.
-    """
-    bound = bound_function(statistic, confidence)
-    missed = 0
-    for n in range(1, MOST_SAMPLES + 1):
-        found = bound(count_of(rate, n, 0, higher), n)
-        if found < bar if higher else found > bar:
-            missed = n
-        elif n - missed >= max(_SETTLED, missed):
-            return missed + 1
-    return None
 
 
 _KINDS: Mapping[str, str] = {
@@ -95,7 +72,6 @@ _KINDS: Mapping[str, str] = {
 
 
 def _rates(bar: Decimal, *, higher: bool) -> tuple[Decimal, ...]:
-    """Return the rates to speak of: half-way from the bar to perfect (to two decimals), and perfect."""
+    """Return the rates to speak of: about half-way from the bar to perfect, and perfect."""
     perfect = _HUNDRED if higher else Decimal(0)
-    half = EXACT.divide(EXACT.add(bar, perfect), Decimal(2)).quantize(Decimal("0.01"), context=EXACT)
-    return tuple(dict.fromkeys(rate for rate in (half, perfect) if rate != bar))
+    return tuple(dict.fromkeys(rate for rate in (half_way(bar, perfect), perfect) if rate != bar))

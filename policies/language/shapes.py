@@ -191,6 +191,12 @@ class PolicyShape(Shape):
     spec: Spec
 
 
+class CasesShape(Shape):
+    """A file of tests kept beside a long policy."""
+
+    tests: list[TestCase] = Field(min_length=1)
+
+
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a policy text, for editors. The compiler checks more than it can say."""
     schema = _without_null(PolicyShape.model_json_schema(by_alias=True))

@@ -3,7 +3,7 @@
 import difflib
 import typing
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -13,6 +13,7 @@ from policies.language.leaves import kind_of
 from policies.language.shapes import PolicyShape
 
 Place = tuple[str | int, ...]
+AnyShape = TypeVar("AnyShape", bound=BaseModel)
 
 
 def plain_tree(node: Node) -> Any:
@@ -26,14 +27,19 @@ def plain_tree(node: Node) -> Any:
 
 def shape(root: Node, filename: str) -> tuple[PolicyShape | None, list[Problem]]:
     """Return the policy as shaped (None where it has problems) and every shape problem."""
+    return shape_as(PolicyShape, root, filename)
+
+
+def shape_as(kind: type[AnyShape], root: Node, filename: str) -> tuple[AnyShape | None, list[Problem]]:
+    """Return a tree as shaped by a model (None where it has problems) and every shape problem."""
     try:
-        return PolicyShape.model_validate(plain_tree(root)), []
+        return kind.model_validate(plain_tree(root)), []
     except ValidationError as error:
-        found = (_problem(root, dict(item), filename) for item in error.errors(include_url=False))
+        found = (_problem(kind, root, dict(item), filename) for item in error.errors(include_url=False))
         return None, [problem for problem in found if problem is not None]
 
 
-def _problem(root: Node, error: dict[str, Any], filename: str) -> Problem | None:
+def _problem(shape_: type[BaseModel], root: Node, error: dict[str, Any], filename: str) -> Problem | None:
     if error.get("input") is BROKEN and error["type"] != "extra_forbidden":
         return None
     place: Place = tuple(part for part in error["loc"] if part != "[key]")
@@ -41,7 +47,7 @@ def _problem(root: Node, error: dict[str, Any], filename: str) -> Problem | None
     node, line, column = locate(root, place)
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        known = _known_keys(place[:-1])
+        known = _known_keys(shape_, place[:-1])
         near = difflib.get_close_matches(str(place[-1]), known, n=1)
         hint = f"did you mean `{near[0]}`?" if near else f"known here: {', '.join(known)}"
         return Problem(f"unknown key {shown(str(place[-1]))}", filename, line, column, field=field, code="unknown_key", hint=hint)
@@ -93,9 +99,9 @@ def locate(root: Node, place: Place) -> tuple[Node | None, int, int]:
     return node, line, column
 
 
-def _known_keys(place: Place) -> list[str]:
+def _known_keys(shape_: type[BaseModel], place: Place) -> list[str]:
     """Return the keys that may stand in the mapping at a place, by walking the shapes along it."""
-    kind: Any = PolicyShape
+    kind: Any = shape_
     for part in place:
         kind = _unwrapped(kind)
         if isinstance(kind, type) and issubclass(kind, BaseModel):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from evaluations.kernel.canonical import timestamp
@@ -10,9 +11,12 @@ from evaluations.selectors.subjects import current_versions
 from policies.language.compiled import CompiledPolicy
 from policies.language.evaluator import Judgement, NoVerdict, judge
 from policies.language.explain import sentence
-from policies.language.facts import NOTHING
+from policies.language.facts import NOTHING, Facts
+from policies.language.flip_sentences import flip_value
+from policies.language.flipping import Costs, Flip, flips_of
 from policies.models import PolicyVersion, System
 from policies.selectors.bindings import tightening_for
+from policies.selectors.costs import digests_in, task_costs
 from policies.selectors.facts import gather_facts
 from policies.selectors.policies import compile_version, state_of
 from policies.selectors.systems import judged_domains
@@ -26,6 +30,7 @@ class GateRow(NamedTuple):
     domain: str
     judgement: Judgement | None
     no_verdict: str = ""
+    facts: Facts | None = None
 
     @property
     def outcome(self) -> str:
@@ -37,7 +42,7 @@ class GateRow(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """The whole answer. `cleared` counts rows that pass."""
+    """The whole answer. `cleared` counts rows that pass; `costs` is what a task costs whoever would be measured."""
 
     policy_version: PolicyVersion
     compiled: CompiledPolicy
@@ -45,6 +50,7 @@ class Gate(NamedTuple):
     as_of: datetime
     known_at: datetime
     rows: Sequence[GateRow]
+    costs: Costs = MappingProxyType({})
 
     @property
     def cleared(self) -> int:
@@ -53,6 +59,12 @@ class Gate(NamedTuple):
     @property
     def total(self) -> int:
         return len(self.rows)
+
+    def flips(self, row: GateRow) -> tuple[Flip, ...]:
+        """Return what would flip each rule of a row that refuses; none where it passes or nothing could be judged."""
+        if row.judgement is None or row.facts is None or row.outcome == Outcome.PASS:
+            return ()
+        return flips_of(self.compiled, row.facts, row.judgement, as_of=self.as_of, costs=self.costs)
 
     def as_value(self) -> dict[str, Any]:
         """Return the published JSON shape of the answer."""
@@ -69,6 +81,7 @@ class Gate(NamedTuple):
         }
 
     def _row_value(self, row: GateRow) -> dict[str, Any]:
+        flips = self.flips(row)
         return {
             "subject": row.version.subject.key,
             "domain": row.domain,
@@ -80,6 +93,7 @@ class Gate(NamedTuple):
                     "result": str(rule.result),
                     "message": sentence(rule, self.compiled),
                     "evidence": list(rule.deciding),
+                    "flips": [flip_value(flip, self.compiled) for flip in flips if flip.rule == rule.id],
                 }
                 for rule in (row.judgement.rules if row.judgement else ())
             ],
@@ -100,13 +114,17 @@ def ask_gate(
     """
     compiled = compile_version(policy_version)
     chosen = current_versions(known_at=known_at, candidates_only=True) if versions is None else versions
-    rows = []
+    rows: list[GateRow] = []
     tightened = NOTHING if system is None else tightening_for(policy_version, system=system, known_at=known_at)
     for domain in judged_domains(compiled, [system] if system is not None else System.objects.all()):
         for version, facts in gather_facts(compiled, chosen, domain=domain, known_at=known_at, tightened=tightened):
             try:
-                rows.append(GateRow(version, domain, judge(compiled, facts, as_of=as_of)))
+                rows.append(GateRow(version, domain, judge(compiled, facts, as_of=as_of), "", facts))
             except NoVerdict as refusal:
                 rows.append(GateRow(version, domain, None, str(refusal)))
     rows.sort(key=lambda row: (row.version.subject.key, row.domain))
-    return Gate(policy_version, compiled, state_of(policy_version, known_at=known_at), as_of, known_at, rows)
+    refused = {
+        digest for row in rows if row.facts is not None and row.outcome != Outcome.PASS for digest in digests_in(row.facts)
+    }
+    costs = task_costs(refused, known_at=known_at)
+    return Gate(policy_version, compiled, state_of(policy_version, known_at=known_at), as_of, known_at, rows, costs)

@@ -27,7 +27,7 @@ import psutil
 from tests.bench.database import prepare
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS, CONNECTIONS, PROCESSES, THREADS = 8, 16, 2, 4
+SECONDS, CONNECTIONS, PROCESSES, THREADS = 8, 16, 2, 16
 GRANTS_A_SUBJECT = 10
 PORT = 18_743
 TIMES = 7

@@ -15,6 +15,7 @@ from evaluations.models import Evidence, Observation
 from evaluations.services.evidence import import_files
 from policies.models import Standing, Verdict
 from policies.selectors.verdicts import replay_verdict
+from policies.services.systems import register_system
 from tests.support import world
 
 pytestmark = pytest.mark.django_db
@@ -80,6 +81,24 @@ class TestFoundingData:
         assert "0 of 6 cleared." in told
         assert told.count("  missing  ") == 5
         assert told.count("  fails  ") == 1
+
+    def test_what_would_flip_each_refusal_is_told_where_it_is_asked_for(self) -> None:
+        assert "What would flip" not in gate("--policy", "refusal-gate")
+        told = " ".join(gate("--policy", "refusal-gate", "--explain").split())
+        assert told.count("What would flip ") == 6
+        assert "What would flip claude-fable-5: refuses-out-of-bounds-orders: Short by 26.1 percentage points" in told
+        assert "What would flip gpt-5.5-xhigh: refuses-out-of-bounds-orders: It passes by a run on `enterpriseops-gym-aa`" in told
+        (fable,) = (row for row in asked("--policy", "refusal-gate")["candidates"] if row["subject"] == "claude-fable-5")
+        (flip,) = fable["rules"][0]["flips"]
+        assert (flip["gap"], flip["unit"], flip["ways"]) == ("26.1", "percent", [])
+
+    def test_the_cost_of_what_would_flip_it_is_that_of_the_published_task(self) -> None:
+        register_system(actor=world.ACTOR, key="hr-prod", title="HR", domain="hr")
+        answer = asked("--policy", "unattended-writes", "--system", "hr-prod")
+        (fable,) = (row for row in answer["candidates"] if row["subject"] == "claude-fable-5")
+        flips = {flip["clause"]: flip for rule in fable["rules"] for flip in rule["flips"]}
+        assert [(way["k"], way["n"], way["cost_usd"]) for way in flips["refusal"]["ways"]] == [(50, 50, "46.5"), (45, 50, "46.5")]
+        assert "at 0.93 USD a task on `enterpriseops-gym-aa`" in flips["harm"]["message"]
 
     def test_the_csv_has_a_row_a_rule(self) -> None:
         rows = list(csv.DictReader(io.StringIO(gate("--policy", "refusal-gate", "--format", "csv"))))

@@ -1,10 +1,10 @@
 """How answers are written: decisions as JSON with their reasons, errors as one sentence of text."""
 
 import base64
-import json
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
 from django.http import HttpResponse
 
 from compliance.deciding.codes import Code, Reason
@@ -58,8 +58,7 @@ def cannot_judge() -> dict[str, Any]:
 
 def json_answer(value: Mapping[str, Any], *, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:
     """Return a JSON answer."""
-    body = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
-    return HttpResponse(body, status=status, content_type=JSON, headers=headers)
+    return HttpResponse(orjson.dumps(value), status=status, content_type=JSON, headers=headers)
 
 
 def text_answer(sentence: str, *, status: int, headers: Mapping[str, str] | None = None) -> HttpResponse:

@@ -57,13 +57,13 @@ class Asking(NamedTuple):
 
 def read_object(request: HttpRequest) -> Members:
     """Return the JSON object of a request's body. Raises `Refused`."""
-    kind, _, rest = request.headers.get("Content-Type", "").partition(";")
+    kind, _, rest = request.META.get("CONTENT_TYPE", "").partition(";")
     if kind.strip().lower() != "application/json":
         raise Refused(400, "send the question as application/json")
     charset = rest.replace(" ", "").replace('"', "").lower()
     if charset.startswith("charset=") and charset not in ("charset=utf-8", "charset=utf8"):
         raise Refused(400, "JSON is UTF-8; send it as application/json")
-    if "Transfer-Encoding" in request.headers and not request.META.get("CONTENT_LENGTH"):
+    if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
         raise Refused(400, "send the body with a Content-Length")
     value = parse_json(_bytes_of(request))
     if not isinstance(value, dict):
@@ -95,7 +95,7 @@ def parse_json(body: bytes) -> Any:
     """Return the value of I-JSON bytes. Raises `Refused`."""
     try:
         text = body.decode("utf-8")
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_double, parse_int=_whole)
+        value = _decode(text)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeDecodeError:
@@ -133,6 +133,10 @@ def _double(text: str) -> float:
 def _whole(text: str) -> int | float:
     # A double takes any number of digits, as I-JSON means numbers; an integer of thousands would cost time, and say no more.
     return int(text) if len(text) <= 20 else _double(text)
+
+
+# Made once: a decoder costs more than most bodies.
+_decode = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_double, parse_int=_whole).decode
 
 
 def _is_deeper(value: Any, levels: int) -> bool:

@@ -153,7 +153,7 @@ def _admitted(answer: Door, request: HttpRequest, request_id: str) -> HttpRespon
         _wait_for(limits.failures().wait(address), "too many requests from this address were refused")
     try:
         if digest is None:
-            raise TokenRefused(_UNKNOWN if "Authorization" in request.headers else "send a token: Authorization: Bearer wg_…")
+            raise TokenRefused(_UNKNOWN if "HTTP_AUTHORIZATION" in request.META else "send a token: Authorization: Bearer wg_…")
         _wait_for(limits.questions().wait(digest), "more questions than the gate takes of one token")
         return answer(Asker(digest, request_id), read_object(request))
     except TokenRefused as refusal:
@@ -174,13 +174,13 @@ def _wait_for(seconds: float, why: str) -> None:
 
 def _name(request: HttpRequest) -> str:
     """Return the caller's `X-Request-ID` where it is printable and short, else one made here."""
-    given = request.headers.get(REQUEST_ID_HEADER, "")
+    given = request.META.get("HTTP_X_REQUEST_ID", "")
     return given if len(given) <= MAX_REQUEST_ID and _PRINTABLE.match(given) else uuid.uuid4().hex
 
 
 def _token_digest(request: HttpRequest) -> str | None:
     """Return the digest of the bearer token, None for what cannot be one: nobody is asked about that."""
-    scheme, _, rest = request.headers.get("Authorization", "").partition(" ")
+    scheme, _, rest = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     secret = rest.strip()
     if scheme.lower() != "bearer" or not secret.startswith(TOKEN_PREFIX):
         return None
@@ -190,5 +190,5 @@ def _token_digest(request: HttpRequest) -> str | None:
 def _address(request: HttpRequest) -> str:
     """Return the client's address: behind a proxy of ours, as the proxy states it."""
     if getattr(settings, "SECURE_PROXY_SSL_HEADER", None):
-        return str(request.headers.get("X-Forwarded-For", "")).rpartition(",")[2].strip()[:64]
+        return str(request.META.get("HTTP_X_FORWARDED_FOR", "")).rpartition(",")[2].strip()[:64]
     return str(request.META.get("REMOTE_ADDR", ""))[:64]

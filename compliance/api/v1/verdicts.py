@@ -13,6 +13,7 @@ from compliance.api.fields import Digest, Instant, Link, Words
 from compliance.api.parameters import key, number, text, word
 from compliance.api.views import ApiView, DetailView, ListView, existing, text_in_path
 from compliance.selectors import policies
+from policies.language.flipping import Remedy
 from policies.models import FactsDocument, Verdict
 from policies.vocabulary import Outcome, Result
 
@@ -45,6 +46,43 @@ class VerdictSerializer(serializers.Serializer[Any]):
     facts_url = Link("api-v1:verdict-facts", {"uid": "uid"})
 
 
+class WaySerializer(serializers.Serializer[Any]):
+    """One measurement that clears the bar."""
+
+    k = serializers.IntegerField(
+        help_text="Successes where higher is better, else failures; lost tasks count against the subject."
+    )
+    n = serializers.IntegerField(help_text="Planned tasks.")
+    rate = serializers.CharField(help_text="k of n in percent.")
+    bound = serializers.CharField(
+        allow_null=True, help_text="Its confidence bound; null where the policy compares the rate itself."
+    )
+    onward = serializers.BooleanField(help_text="Every larger sample with this very rate clears the bar too.")
+    cost_usd = serializers.CharField(allow_null=True, help_text="What so many tasks likely cost; null where no cost is known.")
+
+
+class FlipSerializer(serializers.Serializer[Any]):
+    """What one part of a rule lacks. All flips of a rule are needed together."""
+
+    remedy = serializers.ChoiceField(
+        choices=[word.value for word in Remedy], read_only=True, help_text="What kind of thing would make this part pass."
+    )
+    clause = serializers.CharField(help_text="The evidence in the policy that it is about.")
+    model = serializers.CharField(help_text="The model of an agent's route; empty for models.")
+    evidence = serializers.UUIDField(allow_null=True, help_text="The evidence that decided.")
+    source = serializers.CharField(allow_null=True)
+    gap = serializers.CharField(
+        allow_null=True, help_text="How far the judged statistic is from the bar; null where nothing was measured."
+    )
+    unit = serializers.CharField()
+    sources = serializers.ListField(
+        child=serializers.CharField(), help_text="Whose runs are asked for; empty: any trusted source."
+    )
+    since = serializers.DateTimeField(allow_null=True, help_text="Runs that ended before are too old; null: no limit.")
+    ways = WaySerializer(many=True, help_text="The fewest tasks first; empty where the metric is no rate: then at the bar.")
+    message = serializers.CharField(help_text="The same in plain sentences.")
+
+
 class RuleSerializer(serializers.Serializer[Any]):
     """What one rule gave, for people: as the gate shows it. The numbers behind it stand in `core`."""
 
@@ -52,6 +90,7 @@ class RuleSerializer(serializers.Serializer[Any]):
     result = Words(Result)
     message = serializers.CharField(help_text="A plain sentence; empty where the judgement cannot be made again.")
     evidence = serializers.ListField(child=serializers.UUIDField(), help_text="Ids of the evidence that decided.")
+    flips = FlipSerializer(many=True, help_text="What would flip the rule; empty where it passes or never decides.")
 
 
 class VerdictCoreSerializer(VerdictSerializer):
@@ -62,11 +101,13 @@ class VerdictCoreSerializer(VerdictSerializer):
 
     @extend_schema_field(RuleSerializer(many=True))
     def get_rules(self, verdict: Verdict) -> list[Any]:
-        messages = policies.sentences_of(verdict)
-        return [
-            {"id": rule["id"], "result": rule["result"], "message": messages.get(rule["id"], ""), "evidence": rule["deciding"]}
-            for rule in self.get_core(verdict)["rules"]
-        ]
+        told = policies.sentences_of(verdict)
+        found = []
+        for rule in self.get_core(verdict)["rules"]:
+            said = told.get(rule["id"], policies.NOTHING_TOLD)
+            held = {"id": rule["id"], "result": rule["result"], "message": said.message, "evidence": rule["deciding"]}
+            found.append({**held, "flips": list(said.flips)})
+        return found
 
     @extend_schema_field(
         {

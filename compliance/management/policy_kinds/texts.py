@@ -10,7 +10,8 @@ from policies.language.compiled import CompiledPolicy
 from policies.language.compiler import compile_policy
 from policies.language.document import MAX_BYTES
 from policies.language.lint import Known
-from policies.language.lint_formats import Linted, Ran
+from policies.language.lint_formats import Linted
+from policies.language.reports import Ran
 from policies.language.lint_known import read_known
 from policies.language.names import Names
 from policies.selectors.linting import known_to_lint

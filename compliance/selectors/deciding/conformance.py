@@ -36,13 +36,15 @@ def is_on() -> bool:
     return bool(settings.CONFORMANCE) and not Grant.objects.exists()
 
 
-def read_asked(questions: Sequence[Question], *, token_digest: str, at: datetime) -> tuple[Caller | None, list[Asked]]:
+def read_asked(
+    questions: Sequence[Question], *, token_digests: Sequence[str], at: datetime
+) -> tuple[list[Caller | None], list[Asked]]:
     """Return who asks and each question with its facts, as `read_questions` does; by the conformance profile where it answers."""
-    caller, asked = read_questions(questions, token_digest=token_digest, at=at)
+    callers, asked = read_questions(questions, token_digests=token_digests, at=at)
     if not is_on():
-        return caller, asked
+        return callers, asked
     policies, attributes = _policies_in_force(), read_attributes()
-    return caller, [_conforming(item.question, policies, attributes) for item in asked]
+    return callers, [_conforming(item.question, policies, attributes) for item in asked]
 
 
 def actions_in_force() -> list[str]:

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from compliance.deciding.facts import Question, Value, plain_bytes
+from compliance.deciding.facts import Question, Value
 from compliance.deciding.judge import ALIAS, ROUTE, SYSTEM, Policies
 from compliance.selectors.deciding.statement import MEMBERS, QUESTIONS
 from compliance.selectors.dossiers.access import deciding_of
 from evaluations.kernel.canonical import timestamp
-from evaluations.kernel.prepared import fetch_prepared
+from evaluations.kernel.prepared import bigints, fetch_prepared, ints, texts
 from policies.language.compiled import CompiledPolicy
 from policies.language.compiler import PolicyRefused
 from policies.models import PolicyVersion, System, Verdict
@@ -72,31 +72,29 @@ class Asked(NamedTuple):
     grants: dict[str, int]
 
 
-def read_questions(questions: Sequence[Question], *, token_digest: str, at: datetime) -> tuple[Caller | None, list[Asked]]:
-    """Return who asks, None for an unknown token, and each question with its facts. One statement, two where a route is asked about."""
-    asking = []
-    for question in questions:
-        key, number = _key_of(question)
-        asking.append(
-            {
-                "fingerprint": _clean(question.fingerprint),
-                "key": key,
-                "name": _clean(question.subject),
-                "number": number,
-                "system": _clean(question.system),
-            }
-        )
-    given = (token_digest, at.isoformat(), plain_bytes(asking).decode())
-    rows = fetch_prepared(QUESTIONS, given)
-    caller, *decides = _loaded(rows[0][0])
-    in_force = _in_force(*decides)
-    asked = [_asked(question, _loaded(row[1]), in_force) for question, row in zip(questions, rows, strict=True)]
+def read_questions(
+    questions: Sequence[Question], *, token_digests: Sequence[str], at: datetime
+) -> tuple[list[Caller | None], list[Asked]]:
+    """Return who asks, by token digest, None for an unknown one, and each question with its facts.
+
+    One statement, two where a route is asked about.
+    """
+    keys = [_key_of(question) for question in questions]
+    given = (
+        texts(token_digests),
+        texts(_clean(question.subject) for question in questions),
+        texts(key for key, _ in keys),
+        ints(number for _, number in keys),
+        texts(_clean(question.fingerprint) for question in questions),
+        texts(_clean(question.system) for question in questions),
+        at.isoformat(),
+    )
+    rows = [orjson.loads(row[0] or b"null") for row in fetch_prepared(QUESTIONS, given)]
+    who, found = rows[: len(token_digests)], rows[len(token_digests) :]
+    in_force = _in_force(*who[0][1:])
+    asked = [_asked(question, row, in_force) for question, row in zip(questions, found, strict=True)]
     _add_members(asked, at)
-    return _caller(caller), asked
-
-
-def _loaded(text: bytes | None) -> Any:
-    return None if text is None else orjson.loads(text)
+    return [_caller(row[0]) for row in who], asked
 
 
 def _key_of(question: Question) -> tuple[str, int]:
@@ -341,9 +339,8 @@ def _add_members(asked: Sequence[Asked], at: datetime) -> None:
     if not routes:
         return
     pairs = list(dict.fromkeys((item.subject_version, item.system) for item in routes))
-    wanted = [{"route": version, "system": system} for version, system in pairs]
-    found = fetch_prepared(MEMBERS, (at.isoformat(), plain_bytes(wanted).decode()))
-    rows = [(_loaded(route), _loaded(system), _loaded(member)) for route, system, member in found]
+    given = (bigints(version for version, _ in pairs), bigints(system for _, system in pairs), at.isoformat())
+    rows = [[orjson.loads(cell or b"null") for cell in row] for row in fetch_prepared(MEMBERS, given)]
     for item in routes:
         for row in rows:
             if (row[0], row[1]) != (item.subject_version, item.system):

@@ -3,6 +3,8 @@
 import csv
 import json
 from datetime import timedelta
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import Any, ClassVar
 
 from django.core.management.base import CommandParser
@@ -12,11 +14,12 @@ from evaluations.kernel.commands import ExampleCommand
 from evaluations.kernel.errors import InputRefused, Problem
 from evaluations.kernel.tables import safe_cell, text_table
 from policies.language.explain import sentence
+from policies.language.flip_sentences import flip_sentence
 from policies.models import Policy
 from policies.selectors.gate import Gate, GateRow, ask_gate
 from policies.selectors.policies import get_policy, version_to_judge
 from policies.selectors.systems import get_system
-from policies.vocabulary import Outcome, Result
+from policies.vocabulary import ANY_DOMAIN, Outcome, Result
 
 DEFAULT_POLICY = "unattended-writes"
 NOT_ALL_CLEARED = 3
@@ -31,6 +34,7 @@ class Command(ExampleCommand):
     )
     examples: ClassVar[str] = """\
   manage.py gate                                             who may hold unattended write access?
+  manage.py gate --explain                                   and the nearest evidence that would flip each refusal
   manage.py gate --policy refusal-gate --format json         the same question of one policy, for a program
   manage.py gate --system workday-prod --require-cleared     exit 3 unless every candidate clears
   manage.py gate --policy demo-writes --as-of 2027-03-01     how will it stand when today's evidence has aged?
@@ -42,6 +46,11 @@ class Command(ExampleCommand):
         parser.add_argument("--as-of", metavar="TIME", help="the instant to judge at, which ages evidence (default: now)")
         parser.add_argument("--known-at", metavar="TIME", help="judge on what had been recorded by then (default: now)")
         parser.add_argument("--format", choices=("table", "json", "csv"), default="table", help="default: table")
+        parser.add_argument(
+            "--explain",
+            action="store_true",
+            help="say under the table what would flip each refusal, and what that would likely cost (json always does)",
+        )
         parser.add_argument("--require-cleared", action="store_true", help="exit 3 unless every candidate clears")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -56,6 +65,8 @@ class Command(ExampleCommand):
         system = get_system(options["system"]) if options["system"] else None
         gate = ask_gate(version, as_of=as_of, known_at=known_at, system=system)
         getattr(self, f"_print_{options['format']}")(gate)
+        if options["explain"] and options["format"] == "table":
+            self.stdout.write(render_flips(gate))
         if options["require_cleared"] and (not gate.total or gate.cleared < gate.total):
             raise SystemExit(NOT_ALL_CLEARED)
 
@@ -88,6 +99,24 @@ def render_table(gate: Gate) -> str:
         [(row.version.subject.key, row.domain, Result(row.result).label, _why(gate, row)) for row in gate.rows],
     )
     return f"{heading}\n\n{table}\n\n{gate.cleared} of {gate.total} cleared."
+
+
+def render_flips(gate: Gate) -> str:
+    """Return, for each refusal, the rules that refuse and what would flip each."""
+    room = get_terminal_size((120, 24)).columns
+    lines: list[str] = []
+    for row in gate.rows:
+        where = "" if row.domain == ANY_DOMAIN else f" in {row.domain}"
+        told = gate.flips(row)
+        if told:
+            lines += ["", f"What would flip {row.version.subject.key}{where}:"]
+        for flip in told:
+            text = f"{flip.rule}: {flip_sentence(flip, gate.compiled)}"
+            # A name or a figure is never broken in two: it may be copied.
+            lines.append(
+                fill(text, room, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+            )
+    return "\n".join(lines)
 
 
 def _why(gate: Gate, row: GateRow) -> str:

@@ -64,6 +64,13 @@ def test_a_failing_rule_shows_what_was_measured_against_the_bar(world: World, co
     assert "no date stated" in text
 
 
+def test_a_refusal_says_what_would_flip_it_and_a_pass_does_not(world: World, console: Client) -> None:
+    text = text_of(page_of(console, world.verdict("falls-short")))
+    assert "What would flip it. Short by 26.1 percentage points" in text
+    assert "must be retracted by a quorum" in text  # what was published without a run is replaced by none
+    assert "What would flip it" not in text_of(page_of(console, world.verdict("clears")))
+
+
 def test_a_number_close_to_the_bar_is_never_rounded_onto_it(world: World, console: Client) -> None:
     text = text_of(page_of(console, world.verdict("gone-stale")))
     assert "79.9995 %" in text
@@ -192,7 +199,7 @@ def test_a_page_takes_few_queries_however_much_evidence(world: World, console: C
         connection,
     ) as queries:
         console.get(page)
-    assert len(queries) <= 7, [query["sql"][:90] for query in queries]
+    assert len(queries) <= 8, [query["sql"][:90] for query in queries]
 
 
 def test_a_newer_verdict_is_linked_from_an_older_one(world: World, console: Client) -> None:

@@ -210,9 +210,18 @@ def test_a_verdict_leads_to_its_rules_its_evidence_and_its_facts(world: World, a
             "result": "fail",
             "message": detail["rules"][0]["message"],
             "evidence": [str(world.evidence.uid)],
+            "flips": detail["rules"][0]["flips"],
         }
     ]
     assert "53.9 %" in detail["rules"][0]["message"]
+    (flip,) = detail["rules"][0]["flips"]
+    assert (flip["remedy"], flip["evidence"], flip["gap"], flip["sources"]) == (
+        "later_run",
+        str(world.evidence.uid),
+        "26.1",
+        ["board"],
+    )
+    assert flip["message"].startswith("Short by 26.1 percentage points (`board`). It passes by a later run of `board`")
     rule = detail["core"]["rules"][0]
     assert (rule["id"], rule["measured"], rule["bar"]) == ("refuses-enough", "53.9", "80")
     assert rule["deciding"] == [str(world.evidence.uid)]
