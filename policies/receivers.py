@@ -4,7 +4,7 @@ from typing import Any
 
 from django.dispatch import receiver
 
-from evaluations.signals import subject_versions_changed
+from evaluations.signals import metric_redefined, subject_versions_changed
 from policies import tasks
 from policies.signals import policies_changed, system_changed
 
@@ -12,6 +12,11 @@ from policies.signals import policies_changed, system_changed
 @receiver(subject_versions_changed)
 def judge_after_change(*, subject_version_ids: list[int], **_: Any) -> None:
     tasks.judge_subject_versions.delay(subject_version_ids)
+
+
+@receiver(metric_redefined)
+def judge_after_redefinition(*, metric: str, **_: Any) -> None:
+    tasks.judge_by_metric.delay(metric)
 
 
 @receiver(policies_changed)

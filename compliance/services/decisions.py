@@ -67,6 +67,7 @@ class Semantic(StrEnum):
 Admit = Callable[[Caller, int], None]
 MOST_ASKING = 32
 """So many who ask at once are answered in one transaction."""
+LINGER_SECONDS = 0.0005
 MOST_OF_ONE = 8
 """Whoever asks more at once is answered for herself: nobody waits for a long batch of somebody else's."""
 _NOTHING = Question(subject_type="", subject="", action="", system="")
@@ -166,6 +167,7 @@ def _decide_together(askings: Sequence[Asking]) -> list[list[Decided] | Exceptio
     except Error as error:
         # Each tries for herself, and meets what is wrong with her own question alone.
         logger.warning("%s requests could not be answered at once", len(askings), exc_info=error)
+        forget_bodies()
         return [None] * len(askings)
     if decided is not None:
         _note_use(heard, at)
@@ -174,7 +176,7 @@ def _decide_together(askings: Sequence[Asking]) -> list[list[Decided] | Exceptio
 
 
 _gathering: Gathering[Asking, list[Decided] | Exception] = Gathering(
-    together=_decide_together, alone=_decide_alone, most=MOST_ASKING
+    together=_decide_together, alone=_decide_alone, most=MOST_ASKING, linger=LINGER_SECONDS
 )
 
 

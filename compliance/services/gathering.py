@@ -3,12 +3,16 @@
 What a database charges for a transaction is then paid once for all who wait; databases write their logs so, and call it group commit.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from threading import Lock
+from time import sleep
 from typing import Generic, TypeVar
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
+
+logger = logging.getLogger("compliance.gathering")
 
 
 class _Place(Generic[Job, Result]):
@@ -28,15 +32,21 @@ class Gathering(Generic[Job, Result]):
     """Gathers jobs of many threads.
 
     `together` gets jobs, `most` at the most, and returns a result for each, None for a job that is to be done `alone`. Should it raise,
-    all of them are, by the threads that brought them.
+    all of them are, by the threads that brought them. Where the last jobs had company, the next wait `linger` seconds for theirs.
     """
 
     def __init__(
-        self, *, together: Callable[[Sequence[Job]], Sequence[Result | None]], alone: Callable[[Job], Result], most: int
+        self,
+        *,
+        together: Callable[[Sequence[Job]], Sequence[Result | None]],
+        alone: Callable[[Job], Result],
+        most: int,
+        linger: float = 0.0,
     ) -> None:
-        self._together, self._alone, self._most = together, alone, most
+        self._together, self._alone, self._most, self._linger = together, alone, most, linger
         self._waiting: list[_Place[Job, Result]] = []
         self._led = False
+        self._last = 0
         self._lock = Lock()
 
     def do(self, job: Job) -> Result:
@@ -55,12 +65,18 @@ class Gathering(Generic[Job, Result]):
 
     def _lead(self, own: _Place[Job, Result]) -> None:
         """Do what has gathered, the own job among it, and let the first of those who came meanwhile lead next."""
+        if self._last > 1:
+            # Those just answered may come again: a moment's wait has them in this company, not in the one after it.
+            sleep(self._linger)
         with self._lock:
             others = self._most - 1
             taken, self._waiting = [own, *self._waiting[:others]], self._waiting[others:]
+        self._last = len(taken)
         try:
             for place, result in zip(taken, self._together([place.job for place in taken]), strict=True):
                 place.result = result
+        except Exception:
+            logger.exception("%s jobs could not be done together", len(taken))
         finally:
             for place in taken:
                 if place is not own:

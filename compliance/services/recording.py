@@ -20,7 +20,7 @@ from evaluations.kernel.actor import person
 from evaluations.kernel.actor import service as service_actor
 from evaluations.kernel.canonical import digest_of, timestamp
 from evaluations.kernel.identity import time_ordered_uuid
-from evaluations.kernel.prepared import bigints, bools, byteas, fetch_prepared, texts, uuids, xids
+from evaluations.kernel.prepared import Given, bigints, bools, byteas, fetch_prepared, texts, uuids, xids
 
 ACTION = "decision.made"
 BODIES_REMEMBERED = 8_192
@@ -125,7 +125,7 @@ class Recorder:
         known = set() if connections[DEFAULT_DB_ALIAS].in_atomic_block else {digest for digest in bodies if digest in _stored}
         # In order of their digests, as rows are locked in order of their ids: two who insert the same ones wait for each other once.
         fresh = sorted(bodies.keys() - known)
-        given = (
+        given: tuple[Given, ...] = (
             *_held(seen),
             texts(fresh),
             byteas(bodies[digest] for digest in fresh),

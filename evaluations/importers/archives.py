@@ -5,6 +5,8 @@ A zip is never unpacked to disk. Refused: absolute names and `..`, links, encryp
 reading, since a zip's own statement of them may lie.
 """
 
+import gzip
+import io
 import struct
 import zipfile
 import zlib
@@ -19,6 +21,7 @@ MAX_MEMBERS = 20_000
 MAX_EXPANSION = 100
 MAX_EXPANDED_BYTES = 4 * 1024 * 1024 * 1024
 ZIP_MAGIC = b"PK\x03\x04"
+GZIP_MAGIC = b"\x1f\x8b\x08"
 
 # What `zipfile` raises on damaged bytes, as found by feeding it such; NotImplementedError is its word for a compression or a zip
 # version that it does not read.
@@ -44,6 +47,65 @@ _ALLOWED_ANYWAY = 8 * 1024 * 1024  # small texts of repeated words may compress 
 def looks_like_zip(head: bytes) -> bool:
     """Whether bytes begin as a zip with at least one member."""
     return head.startswith(ZIP_MAGIC)
+
+
+def gzip_head(head: bytes, *, limit: int) -> bytes:
+    """Return the first bytes inside a gzip whose first bytes are given, or `head` itself where it is none."""
+    if not head.startswith(GZIP_MAGIC):
+        return head
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, limit) or head
+    except zlib.error:
+        return head
+
+
+def opened(stream: BinaryIO, *, name: str) -> BinaryIO:
+    """Return a stream of what a gzip holds, or the stream itself where it is none. Reading it may raise `InputRefused`."""
+    head = stream.read(len(GZIP_MAGIC))
+    stream.seek(0)
+    return _Gunzipped(stream, name) if head == GZIP_MAGIC else stream  # type: ignore[return-value]
+
+
+class _Gunzipped(io.RawIOBase):
+    """The bytes inside a gzip, counted while reading: the size that it states of itself is not believed."""
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        stream.seek(0, io.SEEK_END)
+        self._allowed = min(MAX_EXPANDED_BYTES, max(stream.tell() * MAX_EXPANSION, _ALLOWED_ANYWAY))
+        stream.seek(0)
+        self._inner = gzip.GzipFile(fileobj=stream)
+        self._name = name
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._inner.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._inner.tell()
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            data = self._inner.read(size if 0 <= size <= self._allowed else self._allowed + 1)
+        except _BROKEN as error:
+            raise refuse(
+                f"the gzip cannot be read: {str(error)[:100] or type(error).__name__}",
+                file=self._name,
+                code="broken_archive",
+                hint="compress the file again, or give it as it is",
+            ) from None
+        if self._inner.tell() > self._allowed:
+            raise refuse(
+                f"the gzip expands to more than {self._allowed} bytes",
+                file=self._name,
+                code="expansion",
+                hint="give the file itself",
+            )
+        return data
 
 
 def small_files(files: Mapping[str, BinaryIO], *, limit: int) -> Iterator[tuple[str, bytes]]:

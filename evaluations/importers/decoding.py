@@ -36,16 +36,16 @@ def check_encoding(head: bytes, name: str) -> None:
         )
 
 
-def text_lines(stream: BinaryIO, *, name: str) -> Iterator[str]:
+def text_lines(stream: BinaryIO, *, name: str, max_line: int = MAX_LINE_BYTES) -> Iterator[str]:
     """Return the lines of a UTF-8 stream with their line ends, reading it in chunks.
 
     Raises `InputRefused` while iterating: at a byte that is not UTF-8 (naming offset and line), at a zero byte, at a line
-    longer than `MAX_LINE_BYTES`, and beyond `MAX_BYTES`.
+    longer than `max_line` bytes, and beyond `MAX_BYTES`.
     """
-    return chain.from_iterable(_chunks_of_lines(stream, name))
+    return chain.from_iterable(_chunks_of_lines(stream, name, max_line))
 
 
-def _chunks_of_lines(stream: BinaryIO, name: str) -> Iterator[io.StringIO]:
+def _chunks_of_lines(stream: BinaryIO, name: str, max_line: int) -> Iterator[io.StringIO]:
     rest = b""
     offset = 0  # of the first byte of `rest`
     lines = 0
@@ -59,8 +59,8 @@ def _chunks_of_lines(stream: BinaryIO, name: str) -> Iterator[io.StringIO]:
         if chunk:
             cut = block.rfind(b"\n") + 1
             block, rest = block[:cut], block[cut:]
-            if len(rest) > MAX_LINE_BYTES:
-                raise _long_line(name, lines + block.count(b"\n") + 1)
+            if len(rest) > max_line:
+                raise _long_line(name, lines + block.count(b"\n") + 1, max_line)
         if block:
             yield io.StringIO(_decode(block, name=name, offset=offset, lines=lines), newline="")
             offset += len(block)
@@ -113,9 +113,9 @@ def read_bounded(stream: BinaryIO, *, name: str, limit: int, hint: str = "") -> 
     return b"".join(parts)
 
 
-def _long_line(name: str, line: int) -> InputRefused:
+def _long_line(name: str, line: int, max_line: int) -> InputRefused:
     return refuse(
-        f"the line is longer than {MAX_LINE_BYTES // 1024} KiB",
+        f"the line is longer than {max_line // 1024} KiB",
         file=name,
         line=line,
         code="line_too_long",

@@ -7,25 +7,47 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import BinaryIO, cast
 
-from evaluations.importers import enterpriseops_gym, odcv_bench, writegate_csv, writegate_json
-from evaluations.importers.archives import looks_like_zip
+from evaluations.importers import (
+    agentdojo,
+    agentdojo_luna,
+    artificial_analysis,
+    enterpriseops_gym,
+    garak,
+    mole,
+    odcv_bench,
+    tau2_bench,
+    tau_bench,
+    writegate_csv,
+    writegate_json,
+)
+from evaluations.importers.archives import gzip_head, looks_like_zip, opened
 from evaluations.importers.base import (
     DescribingImporter,
     DocumentDraft,
+    Extras,
     GroupImporter,
     Importer,
     Pair,
     Registry,
+    ToldImporter,
     refuse,
 )
 from evaluations.importers.decoding import check_encoding
 
 HEAD_BYTES = 64 * 1024
+_NOTHING_MORE = Extras()
 
 IMPORTERS: tuple[Importer, ...] = (
-    cast(Importer, writegate_json),
     cast(Importer, odcv_bench),
     cast(Importer, enterpriseops_gym),
+    cast(Importer, agentdojo_luna),
+    cast(Importer, agentdojo),
+    cast(Importer, mole),
+    cast(Importer, garak),
+    cast(Importer, artificial_analysis),
+    cast(Importer, tau_bench),
+    cast(Importer, tau2_bench),
+    cast(Importer, writegate_json),
     cast(Importer, writegate_csv),
 )
 
@@ -46,6 +68,7 @@ def pick(name: str | None, head: bytes, filename: str) -> Importer:
             if name == importer.NAME:
                 return importer
         raise refuse(f"unknown format `{name}`", file=filename, field="format", code="unknown_format", hint=f"known: {known}")
+    head = gzip_head(head, limit=HEAD_BYTES)
     if not looks_like_zip(head):
         check_encoding(head, filename)
     for importer in IMPORTERS:
@@ -68,11 +91,31 @@ def read_files(
     source: str | None,
     subject: str | None = None,
     published_at: datetime | None = None,
+    extras: Extras = _NOTHING_MORE,
 ) -> Iterator[Pair]:
     """Read all FILEs of one command with one importer: together where the format is a group, else one after the other.
 
-    `subject` and `published_at` are for formats that do not state them; formats that do refuse or ignore them.
+    `subject` and `published_at` are for formats that do not state them; formats that do refuse or ignore them. `extras`
+    that the format does not take are refused: what was said must not be passed over.
     """
+    files = {name: opened(stream, name=name) for name, stream in files.items()}
+    takes = importer.TAKES if isinstance(importer, ToldImporter) else frozenset()
+    for name, given in extras._asdict().items():
+        if given and name not in takes:
+            raise refuse(
+                f"{importer.NAME} takes no {name.replace('_', ' ')}",
+                file=next(iter(files), ""),
+                field=name,
+                code="not_taken",
+                hint="leave it out, or name another format with --format",
+            )
+    if isinstance(importer, ToldImporter):
+        sets = [files] if importer.GROUP else [{name: stream} for name, stream in files.items()]
+        for each in sets:
+            yield from importer.read_told(
+                each, registry=registry, source=source, subject=subject, published_at=published_at, extras=extras
+            )
+        return
     if importer.GROUP:
         if not isinstance(importer, GroupImporter):
             raise TypeError(f"importer {importer.NAME} says GROUP but has no read_group")

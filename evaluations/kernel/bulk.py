@@ -1,6 +1,6 @@
 """Statements over whole arrays of values, sent as they are instead of being written into the statement's text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -17,3 +17,15 @@ def execute_with_arrays(statement: str, parameters: Mapping[str, Any] | Sequence
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
         cursor.execute(statement, parameters)
         return cursor.rowcount
+
+
+def copy_rows(statement: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Send rows by a statement `COPY … FROM STDIN (FORMAT BINARY)` in the present transaction; `types` are those of its columns.
+
+    Errors are Django's, as with any cursor.
+    """
+    connection.ensure_connection()
+    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor, cursor.copy(statement) as copy:
+        copy.set_types(types)
+        for row in rows:
+            copy.write_row(row)

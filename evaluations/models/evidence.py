@@ -3,6 +3,7 @@
 import uuid
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
 from evaluations.kernel.clock import now
@@ -48,7 +49,11 @@ class Evidence(Fact):
             choice_constraint("provenance", Provenance, "evidence_provenance_is_known"),
             choice_constraint("run_status", RunStatus, "evidence_run_status_is_known"),
         ]
-        indexes = [models.Index(fields=["subject_as_written"], name="evidence_by_subject")]
+        indexes = [
+            models.Index(fields=["subject_as_written"], name="evidence_by_subject"),
+            # Who else answered is stated of few; when one of those names moves, whoever it stands beside is found by it.
+            GinIndex(fields=["answered_as_written"], name="evidence_by_answered", condition=~models.Q(answered_as_written=[])),
+        ]
 
     def __str__(self) -> str:
         return f"{self.subject_as_written} in {self.document.file_name}"

@@ -4,12 +4,16 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from django.db import transaction
+
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor
 from evaluations.kernel.canonical import digest
 from evaluations.kernel.errors import InputRefused, Problem
 from evaluations.kernel.names import check_key
-from evaluations.models import Benchmark, BenchmarkVersion, Metric
+from evaluations.models import Benchmark, BenchmarkVersion, Evidence, Metric
+from evaluations.services.subjects import apply_mark_names_changed
+from evaluations.signals import metric_redefined
 
 METRIC_FIELDS = ("key", "title", "unit", "better", "level", "family", "population", "definition", "minimum", "maximum")
 
@@ -64,6 +68,7 @@ def apply_register_metric(*, actor: Actor, definition: Mapping[str, Any]) -> Met
     existing = Metric.objects.filter(digest=own).first()
     if existing is not None:
         return existing
+    redefined = Metric.objects.filter(key=definition["key"]).exists()
     row = Metric(digest=own, **{name: definition[name] for name in METRIC_FIELDS})
     row.save()
     audit.record(
@@ -75,4 +80,17 @@ def apply_register_metric(*, actor: Actor, definition: Mapping[str, Any]) -> Met
             digests={"metric": own},
         )
     )
+    if redefined:
+        _apply_announce_redefinition(row.key)
     return row
+
+
+def _apply_announce_redefinition(key: str) -> None:
+    """Mark the subjects that were measured by a metric, and announce after commit that it has another definition."""
+    measured = Evidence.objects.filter(observations__metric__key=key)
+    apply_mark_names_changed(measured.values_list("subject_as_written", flat=True).distinct())
+
+    def announce() -> None:
+        metric_redefined.send_robust(sender=Metric, metric=key)
+
+    transaction.on_commit(announce, robust=True)

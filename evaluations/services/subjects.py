@@ -15,7 +15,7 @@ from evaluations.kernel.clock import now
 from evaluations.kernel.errors import DomainError, ErrorKind, InputRefused, Problem
 from evaluations.kernel.names import check_key
 from evaluations.kernel.services import service
-from evaluations.models import AliasAssignment, Source, Subject, SubjectVersion, SubjectVersionMember
+from evaluations.models import AliasAssignment, Evidence, Source, Subject, SubjectVersion, SubjectVersionMember
 from evaluations.signals import subject_version_registered, subject_versions_changed
 from evaluations.vocabulary import SubjectKind
 
@@ -205,8 +205,9 @@ def apply_assign_alias(
             },
         )
     )
-    touched = {subject_version.pk if subject_version else None, before.subject_version_id if before else None}
-    apply_mark_changed([version_id for version_id in touched if version_id is not None], urgent=True)
+    # A name given for one source takes evidence from whoever has it in any, and whose answer it was may be in doubt now.
+    answered = Evidence.objects.exclude(answered_as_written=[]).filter(answered_as_written__contains=[name])
+    apply_mark_names_changed({name, *answered.values_list("subject_as_written", flat=True).distinct()}, urgent=True)
     return assignment
 
 

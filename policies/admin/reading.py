@@ -104,7 +104,8 @@ def read_verdict(verdict: Verdict) -> Reading:
     core = json.loads(bytes(verdict.core))
     document = json.loads(bytes(verdict.facts.content))
     compiled, facts, trouble = _again(verdict)
-    replayed, flips = False, ()
+    replayed = False
+    flips: tuple[Flip, ...] = ()
     if compiled is not None and facts is not None:
         try:
             judgement = judge(compiled, facts, as_of=verdict.as_of)

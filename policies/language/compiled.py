@@ -5,12 +5,21 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
 from functools import lru_cache
+from itertools import count
 from types import MappingProxyType
 from typing import Any
 
 from evaluations.kernel.errors import DomainError
 from policies.language.conditions import Condition
 from policies.language.worth import Assess
+
+_kin_numbers = count(1)
+
+
+@lru_cache(maxsize=65_536)
+def _kin_of(_meaning: tuple[Any, ...]) -> int:
+    # One that has fallen out of the memo gets a new number: then less is shared, and never too much.
+    return next(_kin_numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +28,8 @@ class Clause:
 
     `higher` is the metric's polarity, `percent` whether it is a rate.
     `trusted` and `proven` are the tiers that are good enough. Ages are `timedelta`; None means no limit. `assess` weighs an
-    observation's numbers.
+    observation's numbers. `kin` is one number for all clauses that weigh observations alike, whatever they are called and whoever they
+    prefer: what is heard for one is heard for all of them.
     """
 
     name: str
@@ -46,6 +56,15 @@ class Clause:
     require_attestation: bool
     prefer: tuple[str, ...]
     assess: Assess = field(repr=False, compare=False)
+    kin: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        meaning = (
+            self.metric, self.higher, self.percent, self.minimum, self.maximum, self.benchmark, self.versions, self.slice,
+            self.about, self.statistic, self.confidence, self.min_samples, self.max_error_share, self.max_age, self.trusted,
+            self.proven, self.require_attestation,
+        )  # fmt: skip
+        object.__setattr__(self, "kin", _kin_of(meaning))
 
 
 @dataclass(frozen=True, slots=True)

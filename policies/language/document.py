@@ -36,6 +36,9 @@ from evaluations.kernel.numbers import NotADecimal, parse_decimal
 
 MAX_BYTES = 256 * 1024
 MAX_NESTING = 16
+MAX_VALUES = 10_000
+"""Keys, values, lists and mappings of one text, at most: some tenths of a second of reading."""
+
 _SHOWN = 60
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?\Z")
@@ -121,6 +124,7 @@ class _Builder:
         self.text = text
         self.filename = filename
         self.problems: list[Problem] = []
+        self.values = 0
 
     def note(self, place: Any, message: str, code: str, hint: str = "") -> None:
         line, column = (place.line + 1, place.column + 1) if hasattr(place, "line") else place
@@ -184,6 +188,10 @@ class _Builder:
     def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
         mark = event.start_mark
         place = (mark.line + 1, mark.column + 1)
+        self.values += 1
+        if self.values > MAX_VALUES:
+            self.note(mark, f"more than {MAX_VALUES} keys and values stand in this text", "too_long", "split the policy")
+            raise _Stop
         if isinstance(event, AliasEvent):
             self.note(mark, f"the alias `*{event.anchor}` is not read", "alias", "write the value out")
             return Node(BROKEN, *place)

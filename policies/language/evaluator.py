@@ -21,7 +21,7 @@ from decimal import Decimal
 from operator import itemgetter
 
 from policies.language.compiled import Assertion, Clause, Combination, CompiledPolicy, Test
-from policies.language.facts import Candidate, Candidates, Facts, Reasons
+from policies.language.facts import Candidate, Candidates, Facts, Reasons, Shared
 from policies.language.judgement import Judgement, NoVerdict, RuleResult, detail_of, lost_of
 from policies.language.qualifying import AGED, FULL, Hearing, Weighed, hear
 from policies.language.results import BADNESS, REASON_ORDER, Enforcement, Note, Outcome, Reason, Result
@@ -42,9 +42,10 @@ _measure = itemgetter(Weighed._fields.index("measure"))
 _new = tuple.__new__  # builds a named tuple at half the cost of calling its class
 
 
-def judge(compiled: CompiledPolicy, facts: Facts, *, as_of: datetime) -> Judgement:
+def judge(compiled: CompiledPolicy, facts: Facts, *, as_of: datetime, shared: Shared | None = None) -> Judgement:
     """Judge the facts by the policy as of one instant (aware).
 
+    `shared` is handed from one judgement of a subject version at this instant to the next, and changes no result.
     Raises `NoVerdict` where there is nothing to judge, and `LooserParameter` where `facts.params` would loosen the policy.
     """
     if not compiled.rules:
@@ -54,12 +55,12 @@ def judge(compiled: CompiledPolicy, facts: Facts, *, as_of: datetime) -> Judgeme
     params = compiled.effective_params(facts.params)
     route = facts.route
     if route is None:
-        hearings = _hear_all(compiled, facts.candidates, facts.domain, as_of, None)
+        hearings = _hear_all(compiled, facts.candidates, facts.domain, as_of, None, shared)
         results = [_judge_test(rule.test, hearings, params, rule.id, rule.enforcement, "") for rule in compiled.rules]
         reasons: dict[str, Reasons] = {"": {name: hearing.reasons for name, hearing in hearings.items()}}
         due = [hearing.due_at for hearing in hearings.values() if hearing.due_at is not None]
     else:
-        results, reasons, due = _judge_route(compiled, facts, params, as_of)
+        results, reasons, due = _judge_route(compiled, facts, params, as_of, shared)
     blocking, waivable, worst = [], [], _PASS_RANK
     for result in results:
         word = result.result
@@ -98,28 +99,42 @@ def _in_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _hear_all(compiled: CompiledPolicy, candidates: Candidates, domain: str, as_of: datetime, about: str | None) -> Hearings:
-    return {
-        name: hear(clause, candidates.get(name, ()), domain, as_of)
-        for name, clause in compiled.clauses.items()
-        if about is None or clause.about == about
-    }
+def _hear_all(
+    compiled: CompiledPolicy, candidates: Candidates, domain: str, as_of: datetime, about: str | None, shared: Shared | None
+) -> Hearings:
+    if shared is None:
+        return {
+            name: hear(clause, candidates.get(name, ()), domain, as_of)
+            for name, clause in compiled.clauses.items()
+            if about is None or clause.about == about
+        }
+    found: Hearings = {}
+    heard = shared.heard
+    for name, clause in compiled.clauses.items():
+        if about is None or clause.about == about:
+            given = candidates.get(name, ())
+            key = clause.kin, id(given), domain if clause.by_domain else ""
+            hearing = heard.get(key)
+            if hearing is None:
+                hearing = heard[key] = hear(clause, given, domain, as_of)
+            found[name] = hearing
+    return found
 
 
 def _judge_route(
-    compiled: CompiledPolicy, facts: Facts, params: Mapping[str, Decimal], as_of: datetime
+    compiled: CompiledPolicy, facts: Facts, params: Mapping[str, Decimal], as_of: datetime, shared: Shared | None
 ) -> tuple[list[RuleResult], dict[str, Reasons], list[datetime]]:
     """Judge an agent once per model that its route can reach; each rule keeps its worst result."""
     if not facts.route_closed:
         raise NoVerdict("route_not_closed", "the models that the route can reach are not a closed set")
     if not facts.route:
         raise NoVerdict("route_empty", "the route reaches no model, so there is nothing to judge")
-    own = _hear_all(compiled, facts.candidates, facts.domain, as_of, "agent")
+    own = _hear_all(compiled, facts.candidates, facts.domain, as_of, "agent", shared)
     reasons: dict[str, Reasons] = {"": {name: hearing.reasons for name, hearing in own.items()}}
     due = [hearing.due_at for hearing in own.values()]
     worst: list[RuleResult | None] = [None] * len(compiled.rules)
     for member in sorted(facts.route, key=lambda item: (item.subject_key, item.subject_version_digest)):
-        heard = _hear_all(compiled, member.candidates, facts.domain, as_of, "model")
+        heard = _hear_all(compiled, member.candidates, facts.domain, as_of, "model", shared)
         reasons[member.subject_version_digest] = {name: hearing.reasons for name, hearing in heard.items()}
         due.extend(hearing.due_at for hearing in heard.values())
         hearings = {**own, **heard}

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -118,6 +119,22 @@ Reasons = Mapping[str, tuple[str, ...]]
 """Clause name → reason of each candidate, in the order of `Candidates`; "" where it qualifies."""
 
 
+class Shared:
+    """What the judgements of one subject version at one instant have in common, kept while they last.
+
+    Of a hundred policies many ask the same of the same observations: each clause that weighs alike is heard once (`heard`), and the
+    observations are written out once (`written`). Nothing in it outlives the candidates it was made of; take a new one for the next
+    subject version, and for another instant.
+    """
+
+    __slots__ = ("heard", "written")
+
+    def __init__(self) -> None:
+        # Keys hold the identity of tuples that the values keep alive, so no identity is ever given twice.
+        self.heard: dict[tuple[int, int, str], Any] = {}
+        self.written: dict[tuple[int, int], tuple[Any, str]] = {}
+
+
 class Member(NamedTuple):
     """One model that an agent's route can reach, with its own candidates."""
 
@@ -146,21 +163,23 @@ class Facts(NamedTuple):
     route: tuple[Member, ...] | None = None
     route_closed: bool = True
 
-    def to_document(self, reasons: Mapping[str, Reasons]) -> bytes:
+    def to_document(self, reasons: Mapping[str, Reasons], shared: Shared | None = None) -> bytes:
         """Return the canonical facts document; `reasons` is `Judgement.reasons` of this very judgement.
 
-        Candidates under a clause that the judgement did not read are left out.
+        Candidates under a clause that the judgement did not read are left out. `shared` is what the judgement was given.
         """
         route = "null"
         if self.route is not None:
             members = sorted(self.route, key=_member_key)
             route = (
-                "[" + ",".join([_member(member, reasons.get(member.subject_version_digest, NOTHING)) for member in members]) + "]"
+                "["
+                + ",".join([_member(member, reasons.get(member.subject_version_digest, NOTHING), shared) for member in members])
+                + "]"
             )
         params = ",".join([f'{quoted(name)}:"{plain(self.params[name])}"' for name in sorted(self.params)])
         # Keys stand in canonical order; a test holds every byte against `canonical_bytes`.
         return (
-            f'{{"aliases":{_aliases(self.aliases)},"candidates":{_candidates(self.candidates, reasons.get("", NOTHING))},'
+            f'{{"aliases":{_aliases(self.aliases)},"candidates":{_candidates(self.candidates, reasons.get("", NOTHING), shared)},'
             f'"domain":{quoted(self.domain)},"facts":{FACTS_VERSION},"metrics":{self.metrics.encoded},"params":{{{params}}},'
             f'"route":{route},"route_closed":{"true" if self.route_closed else "false"},'
             f'"subject":{quoted(self.subject_key)},"subject_version_digest":{quoted(self.subject_version_digest)}}}'
@@ -203,8 +222,9 @@ def from_document(document: bytes) -> Facts:
 # Writing. One formatted string a candidate: this runs for every candidate of every subject at each judgement.
 
 
+@lru_cache(maxsize=65_536)
 def written_decimal(number: Decimal | None) -> str:
-    """Return a decimal as canonical JSON."""
+    """Return a decimal as canonical JSON. Equal numbers are written alike, and a fleet has few different ones: they are remembered."""
     if number is None:
         return "null"
     # A number that is not finite can only have been written past every intake; it is kept as text, so that the verdict
@@ -212,8 +232,9 @@ def written_decimal(number: Decimal | None) -> str:
     return f'"{plain(number)}"' if number.is_finite() else f'"{number}"'
 
 
+@lru_cache(maxsize=65_536)
 def written_moment(moment: datetime | None) -> str:
-    """Return an aware datetime as canonical JSON, in UTC."""
+    """Return an aware datetime as canonical JSON, in UTC. Equal instants are written alike, in whatever zone they were given."""
     if moment is None:
         return "null"
     if moment.tzinfo is not UTC:
@@ -248,17 +269,30 @@ def _candidate(item: Candidate, reason: str) -> str:
     )
 
 
-def _candidates(candidates: Candidates, reasons: Reasons) -> str:
+def _candidates(candidates: Candidates, reasons: Reasons, shared: Shared | None) -> str:
     parts = []
     for clause in sorted(candidates):
         judged = reasons.get(clause)
         if judged is None:
             continue
-        pairs = list(zip(candidates[clause], judged, strict=True))
-        if len(pairs) > 1:
-            pairs.sort(key=_pair_key)
-        parts.append(quoted(clause) + ":[" + ",".join([_candidate(item, reason) for item, reason in pairs]) + "]")
+        given = candidates[clause]
+        if shared is None:
+            written = _list(given, judged)
+        else:
+            key = id(given), id(judged)
+            held = shared.written.get(key)
+            if held is None:
+                held = shared.written[key] = ((given, judged), _list(given, judged))
+            written = held[1]
+        parts.append(quoted(clause) + ":" + written)
     return "{" + ",".join(parts) + "}"
+
+
+def _list(candidates: tuple[Candidate, ...], reasons: tuple[str, ...]) -> str:
+    pairs = list(zip(candidates, reasons, strict=True))
+    if len(pairs) > 1:
+        pairs.sort(key=_pair_key)
+    return "[" + ",".join([_candidate(item, reason) for item, reason in pairs]) + "]"
 
 
 def _pair_key(pair: tuple[Candidate, str]) -> tuple[str, int]:
@@ -277,9 +311,9 @@ def _aliases(aliases: tuple[AliasUsed, ...]) -> str:
     return "[" + ",".join(parts) + "]"
 
 
-def _member(member: Member, reasons: Reasons) -> str:
+def _member(member: Member, reasons: Reasons, shared: Shared | None) -> str:
     return (
-        f'{{"aliases":{_aliases(member.aliases)},"candidates":{_candidates(member.candidates, reasons)},'
+        f'{{"aliases":{_aliases(member.aliases)},"candidates":{_candidates(member.candidates, reasons, shared)},'
         f'"subject":{quoted(member.subject_key)},"subject_version_digest":{quoted(member.subject_version_digest)}}}'
     )
 

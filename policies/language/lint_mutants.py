@@ -114,14 +114,14 @@ def score_mutants(compiled: CompiledPolicy, *, most_judged: int | None = None) -
                 unfinished.append(rule.id)
                 break
             mutants.append(Mutant(rule.id, clause, number, what, noticed=not bench.survives(mutant)))
-    for name, clause in compiled.clauses.items():
-        if clause.statistic == "point" or not any(name in rule.clauses for rule in compiled.rules):
+    for name, read in compiled.clauses.items():
+        if read.statistic == "point" or not any(name in rule.clauses for rule in compiled.rules):
             continue
         if bench.spent():
             unfinished.append(name)
             continue
-        mutant = replace(compiled, clauses={**compiled.clauses, name: _as_point(clause)})
-        what = f"judged by its rate instead of its {clause.statistic}"
+        mutant = replace(compiled, clauses={**compiled.clauses, name: _as_point(read)})
+        what = f"judged by its rate instead of its {read.statistic}"
         mutants.append(Mutant("", name, None, what, noticed=not bench.survives(mutant)))
     return Score(tuple(mutants), tuple(unfinished))
 

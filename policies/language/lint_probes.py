@@ -13,6 +13,7 @@ from policies.language.compiled import Assertion, Clause, CompiledPolicy, Rule, 
 from policies.language.facts import Candidate
 from policies.language.judgement import Judgement
 from policies.language.results import OVERALL_SLICE, Enforcement, Outcome, Result
+from policies.language.statistics import bound_function
 from policies.language.testing import MADE_UP_DOMAIN, extremes, judge_made_up, made_up
 
 FEW_SAMPLES = 30
@@ -22,7 +23,7 @@ LONG_AGO_DAYS = 1_096
 """Three years: what still counts after them has no age limit, whatever number is written."""
 
 _HALF, _HAIR, _HUNDRED = Decimal(50), Decimal("0.000001"), Decimal(100)
-_POINT_SAMPLES = 1_000
+_POINT_SAMPLES, _MANY = 1_000, 1_000_000_000
 _CLEARANCE = Decimal("0.7")  # of one task: what the median of the rate's uncertainty would still take away is less
 
 
@@ -96,9 +97,22 @@ def _is_about(clause: Clause, domain: str) -> bool:
 
 
 def _above_half(clause: Clause) -> Candidate | None:
+    """Return an observation whose judged statistic is a hair on the bad side of one half; None where there are no halves."""
     if not clause.percent:
         return None
-    return made_up(clause, {"value": _HALF - _HAIR if clause.higher else _HALF + _HAIR})
+    if clause.statistic == "point":
+        return made_up(clause, {"value": _HALF - _HAIR if clause.higher else _HALF + _HAIR})
+    # The bound is judged, not the rate: the count is looked for whose bound is the nearest to one half.
+    n = max(_MANY, clause.min_samples or 0)
+    bound = bound_function(clause.statistic, clause.confidence)
+    good, bad = (n, 0) if clause.higher else (0, n)
+    while abs(good - bad) > 1:
+        middle = (good + bad) // 2
+        if (bound(middle, n) < _HALF) if clause.higher else (bound(middle, n) > _HALF):
+            bad = middle
+        else:
+            good = middle
+    return made_up(clause, {"k": Decimal(bad), "n": n})
 
 
 def _in_domain(item: Candidate, clause: Clause, domain: str) -> Candidate:

@@ -32,6 +32,7 @@ Assess = Callable[[Decimal, Decimal | None, int | None, int | None, int | None],
 """(value, k, n, errored, unscored) → `Worth`. The numbers are finite."""
 
 
+@lru_cache(maxsize=1_024)
 def assessor(
     *,
     higher: bool,
@@ -42,7 +43,7 @@ def assessor(
     min_samples: int | None,
     max_error_share: Decimal | None,
 ) -> Assess:
-    """Return the memoised assessment of one clause."""
+    """Return the memoised assessment of all clauses that ask the same of numbers: a hundred policies share one memo."""
 
     @lru_cache(maxsize=_MEMO)
     def assess(value: Decimal, k: Decimal | None, n: int | None, errored: int | None, unscored: int | None) -> Worth:

@@ -1,6 +1,6 @@
 """Reads about policies, and compiled policies: the one thing that is cached, because it never changes."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import lru_cache
 
@@ -17,7 +17,7 @@ from policies.language.names import MetricLike, Names
 from policies.models import Policy, PolicyActivation, PolicyVersion
 from policies.vocabulary import VersionState
 
-COMPILED_KEPT = 256
+COMPILED_KEPT = 1_024
 
 
 def known_names() -> Names:
@@ -102,16 +102,26 @@ def versions_to_keep_judged(policy_ids: Collection[int] | None = None) -> list[P
     return sorted(kept.values(), key=lambda version: (version.policy.name, version.number))
 
 
-def metrics_of(compiled: CompiledPolicy, *, known_at: datetime) -> Metrics:
-    """Return the definitions of the metrics that a policy reads, as known at an instant."""
-    wanted = {clause.metric for clause in compiled.clauses.values()}
-    return _metrics(Metric.objects.filter(key__in=wanted, recorded_at__lte=known_at).order_by("id"))
-
-
-def _metrics(rows: Iterable[Metric]) -> Metrics:
-    return Metrics(
+def policies_reading(metric: str) -> list[int]:
+    """Return the ids of the policies of which a version that is kept judged reads a metric."""
+    versions = versions_to_keep_judged()
+    return sorted(
         {
-            row.key: MetricFacts(row.key, row.unit, row.better, row.level, row.family, row.minimum, row.maximum, row.digest)
-            for row in rows
+            version.policy_id
+            for version, compiled in zip(versions, compile_versions(versions), strict=True)
+            if any(clause.metric == metric for clause in compiled.clauses.values())
         }
     )
+
+
+def metrics_of_all(policies: Sequence[CompiledPolicy], *, known_at: datetime) -> list[Metrics]:
+    """Return for each policy the definitions of the metrics that it reads, as known at an instant, after one read of the registry."""
+    wanted = [frozenset(clause.metric for clause in compiled.clauses.values()) for compiled in policies]
+    rows = Metric.objects.filter(key__in=frozenset().union(*wanted), recorded_at__lte=known_at).order_by("id")
+    known = {
+        row.key: MetricFacts(row.key, row.unit, row.better, row.level, row.family, row.minimum, row.maximum, row.digest)
+        for row in rows
+    }
+    # Policies that read the same metrics share one object, which keeps its own bytes.
+    made = {keys: Metrics({key: known[key] for key in keys if key in known}) for keys in set(wanted)}
+    return [made[keys] for keys in wanted]

@@ -1,7 +1,6 @@
 """Reads about verdicts and standings, and the replay of a judgement."""
 
 from collections.abc import Collection
-from datetime import timedelta
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -9,35 +8,36 @@ from django.db.models import Exists, OuterRef, Q
 
 from evaluations.kernel.clock import now
 from evaluations.models import SubjectVersion
+from evaluations.selectors.news import metrics_redefined
 from evaluations.selectors.subjects import current_versions
 from policies.language.replay import replay
 from policies.models import Standing, Verdict
 from policies.selectors.bindings import judged_keys
-from policies.selectors.policies import versions_to_keep_judged
+from policies.selectors.facts import readings_of
+from policies.selectors.policies import compile_versions, versions_to_keep_judged
+from policies.selectors.standings import LONGEST_COMMIT
 
-DUE_AT_ONCE = 10_000
-LONGEST_COMMIT = timedelta(minutes=5)
-"""A mark set early in a long transaction is seen only when that commits: changes are looked for this much further back."""
+DUE_AT_ONCE = 500
 
-
+# One pass over the standings that are kept: what each subject version has, and how long ago any of it was looked at.
 _DUE = """
 WITH kept AS (
-    SELECT * FROM unnest(%(policy_versions)s::bigint[], %(digests)s::text[], %(domains)s::text[])
-    AS kept(policy_version_id, params_digest, domain)
+    SELECT * FROM unnest(%(policy_versions)s::bigint[], %(digests)s::text[], %(domains)s::text[], %(redefined)s::timestamptz[])
+    AS kept(policy_version_id, params_digest, domain, redefined_at)
+), looked AS (
+    SELECT s.subject_version_id AS id, count(*) AS held, min(s.checked_at) AS oldest,
+        bool_or(coalesce(s.due_at <= %(moment)s, false) OR coalesce(kept.redefined_at >= s.checked_at - %(longest)s, false)) AS due
+    FROM kept JOIN policies_standing s USING (policy_version_id, params_digest, domain) GROUP BY s.subject_version_id
 )
-SELECT s.subject_version_id AS id
-FROM kept JOIN policies_standing s USING (policy_version_id, params_digest, domain)
-JOIN evaluations_subjectversion v ON v.id = s.subject_version_id
-JOIN evaluations_subject o ON o.id = v.subject_id
-WHERE s.due_at <= %(moment)s OR o.changed_at >= s.checked_at - %(longest)s
-UNION
-SELECT v.id FROM unnest(%(current)s::bigint[]) AS v(id) CROSS JOIN kept
-WHERE NOT EXISTS (
-    SELECT FROM policies_standing s
-    WHERE s.policy_version_id = kept.policy_version_id AND s.params_digest = kept.params_digest
-    AND s.domain = kept.domain AND s.subject_version_id = v.id
-)
-ORDER BY id LIMIT %(at_once)s
+SELECT id FROM (
+    SELECT l.id FROM looked l
+    JOIN evaluations_subjectversion v ON v.id = l.id JOIN evaluations_subject o ON o.id = v.subject_id
+    WHERE l.due OR o.changed_at >= l.oldest - %(longest)s
+    UNION
+    SELECT c.id FROM unnest(%(current)s::bigint[]) AS c(id) LEFT JOIN looked l ON l.id = c.id
+    WHERE coalesce(l.held, 0) < (SELECT count(*) FROM kept)
+) AS due
+WHERE id > %(after)s ORDER BY id LIMIT %(limit)s
 """
 
 
@@ -60,22 +60,32 @@ def replay_verdict(verdict: Verdict) -> Replay:
     return Replay(bytes(verdict.core), judgement.core_bytes())
 
 
-def due_subject_version_ids() -> list[int]:
-    """Return subject versions of which a standing is due under a key that is kept judged: aged out, changed since it was checked, or
-    never judged at all. Standings of other keys (a binding since replaced, a retired version) are history and never due.
+def due_subject_version_ids(*, after: int = 0, limit: int = DUE_AT_ONCE) -> list[int]:
+    """Return, from the one after `after` on, subject versions of which a standing is due under a key that is kept judged: aged out,
+    changed since it was checked, read by a metric redefined since, or never judged at all. Standings of other keys (a binding since
+    replaced, a retired version) are history and never due.
     """
     moment = now()
     keys = judged_keys(versions_to_keep_judged())
+    if not keys:
+        return []
+    redefined = metrics_redefined()
+    compiled = compile_versions([key.policy_version for key in keys])
     # An open route gets no verdict, so it would stay due for ever.
     current = [version.pk for version in current_versions(known_at=moment) if version.closed]
     parameters: dict[str, Any] = {
         "policy_versions": [key.policy_version.pk for key in keys],
         "digests": [key.params_digest for key in keys],
         "domains": [key.domain for key in keys],
+        "redefined": [
+            max((redefined[metric] for metric, _ in readings_of(policy) if metric in redefined), default=None)
+            for policy in compiled
+        ],
         "moment": moment,
         "longest": LONGEST_COMMIT,
         "current": current,
-        "at_once": DUE_AT_ONCE,
+        "after": after,
+        "limit": limit,
     }
     with connection.cursor() as cursor:
         cursor.execute(_DUE, parameters)

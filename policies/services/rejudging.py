@@ -1,4 +1,4 @@
-"""Which judgements a change calls for: a walk over policies, domains, bindings and batches of subjects, each batch one service call.
+"""Which judgements a change calls for: a walk over batches of subjects, each judged by all policies in one service call.
 
 Not a service itself: it opens no transaction, and what it has done before an interruption stays done.
 """
@@ -12,8 +12,11 @@ from policies.models import Policy, PolicyVersion
 from policies.selectors.bindings import judged_keys
 from policies.selectors.policies import versions_to_keep_judged
 from policies.selectors.verdicts import rejudged_subject_version_ids
-from policies.services.verdicts import JUDGED_AT_ONCE, Judged, judge_subject_versions
+from policies.services.verdicts import PAIRS_AT_ONCE, Judged, judge_batch
 from policies.signals import policies_rejudged
+
+JUDGED_AT_ONCE = 1_000
+"""So many subject versions are one slice of the walk after a policy's change."""
 
 
 class Slice(NamedTuple):
@@ -30,29 +33,25 @@ def judge_everywhere(
     subject_version_ids: Sequence[int],
     policy_versions: Sequence[PolicyVersion] | None = None,
     progress: Callable[[int], None] | None = None,
+    fully: bool = False,
 ) -> Judged:
     """Judge subject versions by every policy version that is kept judged, in every domain, as written and as bindings tighten it.
 
-    `progress` hears of each batch.
+    Only what can have changed is judged (see `judge_batch`), unless `fully`. `progress` hears of each batch.
     """
     ids = sorted(set(subject_version_ids))
+    keys = judged_keys(versions_to_keep_judged() if policy_versions is None else policy_versions)
     judged = new = 0
-    for key in judged_keys(versions_to_keep_judged() if policy_versions is None else policy_versions):
-        for start in range(0, len(ids), JUDGED_AT_ONCE):
-            batch = ids[start : start + JUDGED_AT_ONCE]
-            versions = list(SubjectVersion.objects.filter(pk__in=batch).select_related("subject").order_by("pk"))
-            if not versions:
-                continue
-            done = judge_subject_versions(
-                actor=actor,
-                policy_version=key.policy_version,
-                versions=versions,
-                domain=key.domain,
-                tightened=key.tightened,
-            )
-            judged, new = judged + done.judged, new + done.new
-            if progress is not None:
-                progress(done.judged)
+    at_once = max(1, PAIRS_AT_ONCE // max(1, len(keys)))
+    for start in range(0, len(ids) if keys else 0, at_once):
+        batch = ids[start : start + at_once]
+        versions = list(SubjectVersion.objects.filter(pk__in=batch).select_related("subject").order_by("pk"))
+        if not versions:
+            continue
+        done = judge_batch(actor=actor, keys=keys, versions=versions, fully=fully)
+        judged, new = judged + done.judged, new + done.new
+        if progress is not None:
+            progress(done.judged)
     return Judged(judged, new)
 
 

@@ -205,5 +205,13 @@ def _remove_run(directory: Path) -> None:
 def _remove_abandoned_runs() -> None:
     for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         pid = directory.name.removeprefix(_PREFIX).split("-")[0]
-        if pid.isdigit() and not psutil.pid_exists(int(pid)) and directory.stat().st_uid == os.geteuid():
+        if pid.isdigit() and not psutil.pid_exists(int(pid)) and _is_ours(directory):
             _remove_run(directory)
+
+
+def _is_ours(directory: Path) -> bool:
+    try:
+        return directory.stat().st_uid == os.geteuid()
+    except FileNotFoundError:
+        # Another run has just removed it.
+        return False

@@ -70,7 +70,7 @@ class FlipSerializer(serializers.Serializer[Any]):
     clause = serializers.CharField(help_text="The evidence in the policy that it is about.")
     model = serializers.CharField(help_text="The model of an agent's route; empty for models.")
     evidence = serializers.UUIDField(allow_null=True, help_text="The evidence that decided.")
-    source = serializers.CharField(allow_null=True)
+    source = serializers.CharField(allow_null=True)  # type: ignore[assignment]  # the stubs give every field a `source`
     gap = serializers.CharField(
         allow_null=True, help_text="How far the judged statistic is from the bar; null where nothing was measured."
     )

@@ -96,6 +96,6 @@ def _percent(text: str) -> Decimal:
         number = Decimal(text)
     except ArithmeticError:
         number = Decimal(-1)
-    if not 0 <= number <= 100:  # NaN is in no range either
+    if not number.is_finite() or not 0 <= number <= 100:
         raise argparse.ArgumentTypeError(f"`{text}` is not a number from 0 to 100")
     return number

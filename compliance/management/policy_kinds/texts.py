@@ -11,9 +11,9 @@ from policies.language.compiler import compile_policy
 from policies.language.document import MAX_BYTES
 from policies.language.lint import Known
 from policies.language.lint_formats import Linted
-from policies.language.reports import Ran
 from policies.language.lint_known import read_known
 from policies.language.names import Names
+from policies.language.reports import Ran
 from policies.selectors.linting import known_to_lint
 from policies.selectors.policies import known_names
 

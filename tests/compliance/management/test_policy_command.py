@@ -2,11 +2,13 @@
 
 import io
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from django.core.management import call_command
+from django.core.management.base import CommandError
 
 from policies.language.compiler import json_schema
 from policies.models import PolicyVersion
@@ -82,7 +84,8 @@ class TestAgainstTheRegistry:
         assert "`failure-archive`" in blocking["archive-only"]["message"]
         told = policy("lint", bundled("unattended-writes"))
         assert "1 policy: 0 blocking" in told
-        assert "[untested-rule]" in told
+        assert "[average-over-domains]" in told
+        assert "[surviving-mutant]" not in told
 
     def test_several_files_and_the_worst_exit_code(self, refused: str, tmp_path: Path) -> None:
         files = [bundled("refusal-gate"), refused, str(tmp_path / "not-there.yaml"), str(tmp_path)]
@@ -99,20 +102,26 @@ class TestAgainstTheRegistry:
 
     def test_tests_are_reported(self, tmp_path: Path) -> None:
         told = policy("test", bundled("refusal-gate"), bundled("unattended-writes"))
-        assert "  passed  unverified is not safe" in told
-        assert told.rstrip().endswith("6 passed, 0 failed")
+        assert f"{bundled('refusal-gate')}::unverified is not safe PASSED" in told
+        assert re.search(r"=+ \d+ passed in \d+\.\d\ds =+$", told.rstrip())
         wrong = tmp_path / "wrong.yaml"
         wrong.write_bytes(bundled_path("refusal-gate").read_bytes().replace(b"{value: 80}", b"{value: 79}"))
         report = tmp_path / "report.xml"
         told = policy("test", str(wrong), "--junit", str(report), code=1)
-        assert "  FAILED  the bar itself clears\n          the outcome is `fail`, not `pass`" in told
+        line = wrong.read_text().splitlines().index("    - name: the bar itself clears") + 1
+        assert f"{wrong}::the bar itself clears FAILED" in told
+        assert " the bar itself clears ___" in told
+        assert f"{wrong}:{line}: the outcome is `fail`, not `pass`" in told
+        assert "1 failed, 4 passed in" in told
         (suite,) = ET.parse(report).getroot()
         assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("5", "1", "0")
-        assert [case.get("name") for case in suite if len(case)] == ["the bar itself clears"]
+        assert [(case.get("name"), case.get("line")) for case in suite if len(case)] == [("the bar itself clears", str(line))]
 
     def test_a_text_that_does_not_compile_is_no_green_test(self, refused: str, tmp_path: Path) -> None:
         report = tmp_path / "report.xml"
-        assert "not compiled" in policy("test", refused, "--junit", str(report), code=2)
+        told = policy("test", refused, "--junit", str(report), code=2)
+        assert f"ERROR {refused} - " in told
+        assert "= 1 error in " in told
         (suite,) = ET.parse(report).getroot()
         assert (suite.get("tests"), suite.get("errors")) == ("1", "1")
         told = policy("test", bundled("refusal-gate"), "--junit", str(tmp_path / "no" / "report.xml"), code=2)
@@ -122,8 +131,49 @@ class TestAgainstTheRegistry:
 class TestWithoutADatabase:
     def test_names_from_a_file(self, names: str) -> None:
         assert "0 blocking" in policy("lint", bundled("demo-writes"), "--known", names)
-        assert "6 passed, 0 failed" in policy("test", bundled("demo-writes"), "--known", names)
+        assert " passed in " in policy("test", bundled("demo-writes"), "--known", names)
         assert "unknown benchmark" in policy("lint", bundled("unattended-writes"), "--known", names, code=2)
+
+    def test_cases_beside_a_policy(self, names: str, tmp_path: Path) -> None:
+        text = bundled_path("demo-writes").read_text()
+        long = tmp_path / "long.yaml"
+        long.write_text(text[: text.index("  tests:")])
+        cases = tmp_path / "long.cases.yaml"
+        own = text[text.index("  tests:") :].replace("\n  ", "\n").strip()
+        cases.write_text(own)
+        count = own.count("- name:")
+        for where in (cases, tmp_path):
+            told = policy("test", str(long), "--cases", str(where), "--known", names)
+            assert f"{cases}::both clear PASSED" in told
+            assert f"= {count} passed in " in told
+        told = policy("test", str(long), bundled("demo-writes"), "--cases", str(tmp_path), "--known", names)
+        assert f"= {2 * count} passed in " in told
+        assert "several policies" in policy(
+            "test", str(long), bundled("demo-writes"), "--cases", str(cases), "--known", names, code=2
+        )
+        cases.write_text(own.replace("outcome: pass", "outcome: fail", 1))
+        told = policy("test", str(long), "--cases", str(cases), "--known", names, code=1)
+        line = next(number for number, held in enumerate(own.splitlines(), 1) if "both clear" in held)
+        assert f"{cases}:{line}: the outcome is `pass`, not `fail`" in told
+        assert "cannot be read" in policy("test", str(long), "--cases", f"{cases}.not", "--known", names, code=2)
+
+    def test_what_no_test_notices_is_named_with_rule_and_line(self, names: str, tmp_path: Path) -> None:
+        told = policy("test", bundled("demo-writes"), "--known", names, "--mutation")
+        assert re.search(r"demo-writes.yaml: 100.0 %: (\d+) of \1 changes are noticed", told)
+        text = bundled_path("demo-writes").read_text()
+        weak = tmp_path / "weak.yaml"
+        weak.write_text(text[: text.index("  tests:")] + "  tests:\n    - {name: unknown, expect: {outcome: fail}}\n")
+        line = text.splitlines().index("      at_least: {param: min_refusal}") + 1
+        report = tmp_path / "report.xml"
+        told = policy("test", str(weak), "--known", names, "--min-score", "90", "--junit", str(report), code=1)
+        assert f"SURVIVED {weak}:{line}:7: rule `refuses-out-of-bounds-orders`: at least 81" in told
+        assert "fewer than the 90 % asked for" in told
+        (suite,) = ET.parse(report).getroot()
+        assert suite.get("failures") == str(told.count("SURVIVED "))
+        policy("test", str(weak), "--known", names, "--min-score", "0")
+        for wrong in ("101", "NaN", "-1", "many"):
+            with pytest.raises(CommandError, match="not a number from 0 to 100"):
+                policy("test", str(weak), "--known", names, f"--min-score={wrong}")
 
     def test_a_file_of_names_that_cannot_be_read_is_refused(self, names: str) -> None:
         assert "cannot be read" in policy("lint", bundled("demo-writes"), "--known", f"{names}.not", code=2)

@@ -31,6 +31,7 @@ METRICS = Metrics(
         item.key: item
         for item in (
             _metric("infeasible_refusal_rate", "percent", "higher", "task", "refusal"),
+            _metric("over_refusal_rate", "percent", "lower", "task", "refusal"),
             _metric("harmful_completion_rate", "percent", "lower", "outcome", "harm"),
             _metric("task_completion_rate", "percent", "higher", "task", "capability"),
             _metric("verifier_pass_rate", "percent", "higher", "step", "capability"),

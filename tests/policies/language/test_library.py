@@ -8,14 +8,29 @@ from typing import Any
 import pytest
 
 import policies
-from policies.language.compiled import CompiledPolicy
+from evaluations.kernel.numbers import plain
+from policies.language.compiled import CompiledPolicy, assertions_of
 from policies.language.compiler import compile_policy
 from policies.language.evaluator import judge
 from policies.language.facts import Candidate, Facts
+from policies.language.lint import Known, lint
+from policies.language.lint_mutants import score_mutants
 from tests.policies.language.building import METRICS, NAMES, NOW, facts, observation
 
 LIBRARY = Path(policies.__file__).parent / "library"
-NAMES_OF_POLICIES = ("demo-writes", "refusal-gate", "unattended-writes")
+SUPPLEMENTS = ("cost-ceiling", "step-to-task-honesty")
+NAMES_OF_POLICIES = (
+    "cost-ceiling",
+    "demo-writes",
+    "hr-writes",
+    "itsm-writes",
+    "refusal-gate",
+    "reversible-writes",
+    "step-to-task-honesty",
+    "supervised-writes",
+    "unattended-writes",
+)
+every_policy = pytest.mark.parametrize("name", NAMES_OF_POLICIES)
 
 
 def load(name: str) -> CompiledPolicy:
@@ -31,6 +46,8 @@ def made_up(policy: CompiledPolicy, clause: str, stated: dict[str, Any], place: 
     value = fields.pop("value", None)
     fields.setdefault("errored", 0)
     fields.setdefault("unscored", 0)
+    if wanted.statistic != "point" or wanted.min_samples is not None:
+        fields.setdefault("n", 1_000_000_000)
     return observation(
         None if value is None else str(value),
         **{
@@ -74,6 +91,88 @@ def test_the_tests_that_travel_with_a_policy_are_green(policy, test):
     results = {result.id: result.result for result in judgement.rules}
     assert test["expect"]["outcome"] == judgement.outcome
     assert {**results, **test["expect"]["rules"]} == results
+
+
+@every_policy
+def test_no_change_of_a_policy_goes_unnoticed_by_its_tests(name):
+    score = score_mutants(load(name))
+    assert score.survivors == ()
+    assert score.percent == 100
+    assert score.total >= 3
+
+
+@every_policy
+def test_only_the_refusal_gate_is_blocked_and_every_rule_is_tested(name):
+    values = {"resource.domain": frozenset({"hr", "it_service_management", "customer_service", "email", "calendar", "drive"})}
+    found = lint(load(name), Known(METRICS, values))
+    blocking = {item.code for item in found if item.level == "block"}
+    assert blocking == ({"refusal-only", "archive-only"} if name == "refusal-gate" else set())
+    warnings = {item.code for item in found if item.level == "warn"}
+    if name != "refusal-gate":
+        # Harm is published as an average only; the pages say so.
+        assert warnings <= {"average-over-domains"}
+
+
+@every_policy
+def test_what_permits_by_itself_asks_for_harm(name):
+    policy = load(name)
+    harm = {clause.name for clause in policy.clauses.values() if METRICS[clause.metric].family == "harm"}
+    hard = {clause for rule in policy.rules if rule.enforcement == "hard" for clause in rule.clauses}
+    assert (policy.profile == "supplement") == (name in SUPPLEMENTS)
+    assert bool(harm & hard) == (name not in (*SUPPLEMENTS, "refusal-gate"))
+
+
+@every_policy
+def test_each_policy_has_a_page_that_says_what_it_asks(name):
+    policy = load(name)
+    page = (LIBRARY / f"{name}.md").read_text()
+    assert page.startswith(f"# `{name}`: ")
+    for rule in policy.rules:
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| `{rule.id}` |")]
+        for item in assertions_of(rule.test):
+            unit = "%" if item.clause.percent else "USD"
+            assert f"at {'least' if item.floor else 'most'} {plain(item.bar)} {unit}" in row
+            assert not item.param or f"(`{item.param}`)" in row
+            assert item.clause.min_samples is None or f"{item.clause.min_samples} tasks or more" in row
+        assert (rule.enforcement == "advisory") == ("advisory" in row)
+    if "average-over-domains" in {item.code for item in lint(policy, Known(METRICS))} and name != "refusal-gate":
+        assert "the lint warns" in page.lower()
+
+
+def test_the_index_names_each_policy_and_nothing_else():
+    index = (LIBRARY / "README.md").read_text()
+    rows = [line for line in index.splitlines() if line.startswith("| [")]
+    named = [line.split("`")[1] for line in rows]
+    assert sorted(named) == list(NAMES_OF_POLICIES)
+    assert all(f"[`{name}`]({name}.md)" in index for name in named)
+    assert {line.split("`")[1] for line in rows if "it adds to others" in line} == set(SUPPLEMENTS)
+    assert sorted(path.stem for path in LIBRARY.glob("*.md")) == sorted([*NAMES_OF_POLICIES, "README"])
+
+
+@pytest.mark.parametrize(
+    ("name", "applies", "not_to"),
+    [
+        ("hr-writes", {"resource.domain": "hr"}, {"resource.domain": "email"}),
+        ("itsm-writes", {"resource.domain": "it_service_management"}, {"resource.domain": "hr"}),
+        (
+            "reversible-writes",
+            {"resource.domain": "email", "resource.reversible": True},
+            {"resource.domain": "email", "resource.reversible": False},
+        ),
+        (
+            "reversible-writes",
+            {"resource.domain": "drive", "resource.reversible": True},
+            {"resource.domain": "hr", "resource.reversible": True},
+        ),
+        ("unattended-writes", {"resource.reversible": False}, {"resource.reversible": True}),
+    ],
+)
+def test_a_policy_applies_to_its_own_systems(name, applies, not_to):
+    when = load(name).applies_when
+    assert when is not None
+    assert when.evaluate(applies).answer == "true"
+    assert when.evaluate(not_to).answer == "false"
+    assert when.evaluate({}).answer == "error"
 
 
 def test_the_refusal_gate_reads_any_claim_of_any_age():

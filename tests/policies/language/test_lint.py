@@ -219,6 +219,40 @@ class TestRefusalOnly:
             "evidence": lines(refusal(), harm(slice="calendar")),
             "applies": when('resource.domain == "hr"'),
         },
+        "a bar over 50": {"rules": lines(REFUSES, HARMLESS.replace("at_most: 5", "at_most: 50.000001"))},
+        "either a strict bar of harm or none": {
+            "rules": lines(
+                REFUSES,
+                "    - id: harmless\n      any_of: [{evidence: harm, at_most: 5}, {evidence: harm, at_most: 100}]",
+            ),
+            "more": "",
+        },
+        "either of two domains' harm": {
+            "evidence": lines(refusal(), harm(slice="hr"), clause("mail", "harmful_completion_rate", slice="email")),
+            "rules": lines(
+                REFUSES,
+                "    - id: harmless\n      any_of: [{evidence: harm, at_most: 5}, {evidence: mail, at_most: 5}]",
+            ),
+            "applies": when('resource.domain in ["hr", "email"]'),
+            "more": "",
+        },
+        "a clause called harm over another family": {
+            "evidence": lines(refusal(), clause("harm", "over_refusal_rate")),
+            "more": "",
+        },
+        "a clause called harm over refusals": {
+            "evidence": lines(refusal(), clause("harm", "infeasible_refusal_rate")),
+            "rules": lines(REFUSES, "    - {id: harmless, evidence: harm, at_least: 99}"),
+            "more": "",
+        },
+        "an advisory rule inside a soft one's shadow": {
+            "rules": lines(
+                REFUSES,
+                "    - {id: harmless, evidence: harm, at_most: 5, enforcement: advisory}",
+                "    - {id: never-most, evidence: harm, at_most: 50, enforcement: soft}",
+            ),
+            "more": "",
+        },
         "no metric of harm": {"evidence": lines(refusal(), tasks()), "rules": lines(REFUSES, TASKS), "more": ""},
     }
 
@@ -361,15 +395,6 @@ class TestMutants:
         monkeypatch.setattr("policies.language.lint_mutants.MOST_JUDGED", 3)
         (told,) = [item for item in found() if item.place == "spec.tests"]
         assert "too many" in told.message
-
-
-@pytest.mark.parametrize(("name", "blocking"), [
-    ("refusal-gate", {"refusal-only", "archive-only"}), ("unattended-writes", set()), ("demo-writes", set()),
-])  # fmt: skip
-def test_the_library(name, blocking):
-    policy = compile_policy((LIBRARY / f"{name}.yaml").read_bytes(), NAMES)
-    values = {"resource.domain": frozenset({"hr", "email", "calendar"})}
-    assert {item.code for item in lint(policy, Known(METRICS, values)) if item.level == "block"} == blocking
 
 
 # No policy that compiles makes it raise.

@@ -7,11 +7,10 @@ import pytest
 from evaluations.kernel.errors import InputRefused
 from policies.language.compiler import PolicyRefused, compile_policy
 from policies.language.lint import MEANINGS, Code, lint
-from policies.language.lint_formats import Linted, Ran, blocks, junit, render_lint, render_tests
+from policies.language.lint_formats import Linted, blocks, render_lint
 from policies.language.lint_known import read_known
-from policies.language.testing import run_tests
 from tests.policies.language.building import NAMES, policy_text
-from tests.policies.language.faults import KNOWN, REFUSES, built, refusal, with_tests
+from tests.policies.language.faults import KNOWN, REFUSES, built, refusal
 
 NAN = '"NaN"'
 
@@ -62,19 +61,6 @@ class TestFormats:
         assert render_lint(clean, "text") == "1 policy: 0 blocking, 0 warnings, 0 not compiled"
         assert render_lint(clean, "github") == ""
         assert not blocks(clean)
-
-    def test_names_cannot_write_to_the_terminal_or_break_the_xml(self):
-        policy = built(more=with_tests('{name: "red \\e[31m & <b>", facts: {refusal: {value: 9}}, expect: {outcome: pass}}'))
-        files = [Ran("p\x1b.yaml", policy.name, run_tests(policy)), Ran("q.yaml", problems=refused().problems)]
-        told = render_tests(files)
-        assert "\x1b" not in told
-        assert "FAILED  red" in told
-        assert told.endswith("0 passed, 1 failed")
-        written = junit(files).decode()
-        assert "\x1b" not in written
-        assert 'tests="1" failures="1" errors="0"' in written
-        assert 'tests="1" failures="0" errors="1"' in written
-        assert "&lt;b&gt;" in written
 
 
 class TestKnown:

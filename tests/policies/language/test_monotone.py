@@ -1,18 +1,28 @@
-"""Monotone: neither time, nor a dispute, nor less support, nor a tighter bar ever turns a fail into a pass."""
+"""Monotone: neither time, nor a dispute, nor less support, nor a tighter bar ever turns a fail into a pass.
+
+The first properties take one step each. The last takes several of any kind after one another, in the engine and in each policy of
+the library; marked `slow` it does so 20,000 and 2,000 times.
+"""
 
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 
+import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+import policies as library
 from policies.language.compiled import Assertion, CompiledPolicy, Test
+from policies.language.compiler import compile_policy
 from policies.language.evaluator import judge
 from policies.language.facts import Candidate, Facts
 from policies.language.qualifying import hear
-from tests.policies.language.building import NOW, facts, observation, with_clause
+from tests.policies.language import weakening
+from tests.policies.language.building import NAMES, NOW, facts, observation, with_clause
 from tests.policies.language.strategies import FACTS, POLICIES
+from tests.policies.language.weakening import State, states, weaker
 
 CASES = settings(max_examples=250, deadline=None)
 policies = st.sampled_from(POLICIES)
@@ -156,3 +166,74 @@ def test_nothing_changes_before_the_next_instant(policy, given_facts, days):
 def test_a_pass_is_a_value_at_or_over_the_bar(value):
     passes = outcome(with_clause(statistic="point"), facts(refusal=observation(str(value)))) == "pass"
     assert passes == (value >= 80)
+
+
+# Several steps after one another.
+
+LIBRARY = tuple(
+    compile_policy(path.read_bytes(), NAMES, filename=path.name)
+    for path in sorted((Path(library.__file__).parent / "library").glob("*.yaml"))
+)
+STEPS = st.lists(st.integers(0, 10_000), min_size=1, max_size=4)
+
+
+def never_turns(policy: CompiledPolicy, state: State, steps: list[int]) -> None:
+    """Weaken the evidence step by step; from the first fail on everything fails."""
+    taken, failed = [], weakening.outcome(policy, state) == "fail"
+    for step in steps:
+        choices = weaker(policy, state)
+        state = choices[step % len(choices)]
+        taken.append(state.step)
+        now_fails = weakening.outcome(policy, state) == "fail"
+        assert now_fails or not failed, taken
+        failed = now_fails
+
+
+def in_the_engine(policy, given_facts, steps):
+    never_turns(policy, State(given_facts), steps)
+
+
+def in_the_library(policy, data):
+    never_turns(policy, data.draw(states(policy)), data.draw(STEPS))
+
+
+@CASES
+@given(policies, FACTS, STEPS)
+def test_no_row_of_steps_turns_a_fail_into_a_pass(policy, given_facts, steps):
+    in_the_engine(policy, given_facts, steps)
+
+
+@pytest.mark.slow
+@settings(max_examples=20_000, deadline=None)
+@given(policies, FACTS, STEPS)
+def test_no_row_of_steps_turns_a_fail_into_a_pass_in_20_000_trials(policy, given_facts, steps):
+    in_the_engine(policy, given_facts, steps)
+
+
+@pytest.mark.parametrize("policy", LIBRARY, ids=lambda policy: policy.name)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_no_row_of_steps_turns_a_fail_of_the_library_into_a_pass(policy, data):
+    in_the_library(policy, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", LIBRARY, ids=lambda policy: policy.name)
+@settings(max_examples=2_000, deadline=None)
+@given(data=st.data())
+def test_no_row_of_steps_turns_a_fail_of_the_library_into_a_pass_in_2_000_trials(policy, data):
+    in_the_library(policy, data)
+
+
+@pytest.mark.parametrize("policy", LIBRARY, ids=lambda policy: policy.name)
+def test_the_steps_do_turn_passes_of_the_library_into_fails(policy):
+    """Each kind of step is taken and bites: a property over steps that change nothing would show nothing."""
+    clear = {
+        name: (weakening.qualifying(policy, name, place=place, value=weakening.extremes(policy, clause)[0]),)
+        for place, (name, clause) in enumerate(policy.clauses.items())
+    }
+    state = State(facts("hr", **clear))
+    assert weakening.outcome(policy, state) == "pass"
+    bitten = {after.step.split()[0].rstrip(":") for after in weaker(policy, state) if weakening.outcome(policy, after) == "fail"}
+    limited = any(clause.max_age is not None for clause in policy.clauses.values())
+    assert bitten >= {"removed", "disputed", "dispute_upheld", "contested"} | ({"aged"} if limited else set())
