@@ -257,7 +257,8 @@ def _labels(name: str, value: dict[str, Any], given: Given, maker: Maker, *, sub
     problems = maker.problems
     planned = _planned(name, value, problems)
     found = _found(name, value, planned, problems)
-    stated_n = count_of(value, "n_judged", faults := [])
+    faults: Faults = []
+    stated_n = count_of(value, "n_judged", faults)
     maker.report(faults, file=name)
     judged = sum(label != "error" for _, label in found.values())
     if stated_n is not None and stated_n not in (judged, len(found)):

@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 from django.core.management.base import CommandParser
 
-from compliance.management.policy_kinds import impact, lint, schema, test
+from compliance.management.policy_kinds import lint, schema, test
 from evaluations.kernel.commands import ExampleCommand
 
-_KINDS: dict[str, Any] = {"lint": lint, "test": test, "impact": impact, "schema": schema}
+_KINDS: dict[str, Any] = {"lint": lint, "test": test, "schema": schema}
 
 
 class Command(ExampleCommand):
@@ -17,7 +17,6 @@ class Command(ExampleCommand):
   manage.py policy lint policies/*.yaml                       what would they let through that nobody meant?
   manage.py policy lint a.yaml --format sarif > lint.sarif    for a code scanning service
   manage.py policy test a.yaml --junit report.xml             run its tests, and report them to CI
-  manage.py policy impact a.yaml                              whom would it let in, and whom shut out?
   manage.py policy schema > policy.schema.json                for the editor that completes and checks
 """
 
