@@ -171,9 +171,7 @@ class _Bench:
         return report.passed
 
 
-def _mutants(
-    compiled: CompiledPolicy, green: Tests, rule: Rule
-) -> Iterator[tuple[int | None, str, str, CompiledPolicy]]:
+def _mutants(compiled: CompiledPolicy, green: Tests, rule: Rule) -> Iterator[tuple[int | None, str, str, CompiledPolicy]]:
     """Yield which comparison of a rule was changed (None: the rule), over which clause, what was done, and what came out."""
     others = tuple(other for other in compiled.rules if other.id != rule.id)
     # Without its only rule a policy does not compile; a test that expects something of a rule notices that it is gone.
