@@ -93,11 +93,6 @@ def _is_run(head: bytes) -> bool:
     return b'"suite_name"' in head and b'"pipeline_name"' in head and b'"injection_task_id"' in head
 
 
-def read(stream: BinaryIO, *, name: str, registry: Registry, source: str | None) -> Iterator[Pair]:
-    """Read one FILE: a run, or a zip of the tree."""
-    return read_group({name: stream}, registry=registry, source=source)
-
-
 def read_group(
     files: Mapping[str, BinaryIO],
     *,

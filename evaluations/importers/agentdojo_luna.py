@@ -64,11 +64,6 @@ def sniff(head: bytes, name: str) -> bool:
     return b'"suite_name"' in head and b'"pipeline_name"' in head and b'"condition"' in head and b'"run_id"' in head
 
 
-def read(stream: BinaryIO, *, name: str, registry: Registry, source: str | None) -> Iterator[Pair]:
-    """Read one FILE: a run, or a zip of runs."""
-    return read_group({name: stream}, registry=registry, source=source)
-
-
 def read_group(
     files: Mapping[str, BinaryIO],
     *,

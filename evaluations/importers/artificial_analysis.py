@@ -71,11 +71,6 @@ def sniff(head: bytes, name: str) -> bool:
     return b'"artificial_analysis_intelligence_index' in head or (b'"tier"' in head and b'"pagination"' in head)
 
 
-def read(stream: BinaryIO, *, name: str, registry: Registry, source: str | None) -> Iterator[Pair]:
-    """Read one FILE: one answer."""
-    return read_group({name: stream}, registry=registry, source=source)
-
-
 def read_group(
     files: Mapping[str, BinaryIO],
     *,

@@ -12,7 +12,6 @@ yielded before that belong to no import, so a caller stores them in a transactio
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 from evaluations.kernel.errors import InputRefused, Problem
@@ -48,7 +47,7 @@ class EvidenceDraft(NamedTuple):
 
     Times are aware and in UTC. `harness` is "name version" or "" where unknown. `locator` is the place in the document
     ("evidence[3]", "line 7"), "" where a flat table gives evidence no place of its own. `supersedes` is "" or the uid of
-    earlier evidence. `attestation` is "" or says whose trusted key signed a statement about the very bytes read.
+    earlier evidence.
     """
 
     subject_as_written: str
@@ -63,7 +62,6 @@ class EvidenceDraft(NamedTuple):
     locator: str
     note: str
     supersedes: str
-    attestation: str = ""
 
 
 class ObservationDraft(NamedTuple):
@@ -132,6 +130,11 @@ class Importer(Protocol):
 
     def sniff(self, head: bytes, name: str) -> bool: ...
 
+
+@runtime_checkable
+class SingleImporter(Importer, Protocol):
+    """A format whose every FILE stands alone (`GROUP` is false)."""
+
     def read(self, stream: BinaryIO, *, name: str, registry: Registry, source: str | None) -> Iterator[Pair]: ...
 
 
@@ -151,43 +154,6 @@ class GroupImporter(Importer, Protocol):
         source: str | None,
         subject: str | None = None,
         published_at: datetime | None = None,
-    ) -> Iterator[Pair]: ...
-
-
-class Profile(NamedTuple):
-    """What people said once about the numbers of one source, where its files do not: see `profiles.py`.
-
-    `format` is the importer it is for, `digest` that of its bytes, and `fields` what it says, read by that importer.
-    """
-
-    name: str
-    format: str
-    digest: str
-    fields: Mapping[str, Any]
-
-
-class Extras(NamedTuple):
-    """What the caller adds to the files: a profile, and the public keys to trust, each PEM by the name people gave it."""
-
-    profile: Profile | None = None
-    trusted_keys: Mapping[str, bytes] = MappingProxyType({})
-
-
-@runtime_checkable
-class ToldImporter(Importer, Protocol):
-    """A format that needs more than its files. `TAKES` holds the names of the `Extras` it reads; others are refused."""
-
-    TAKES: frozenset[str]
-
-    def read_told(
-        self,
-        files: Mapping[str, BinaryIO],
-        *,
-        registry: Registry,
-        source: str | None,
-        subject: str | None = None,
-        published_at: datetime | None = None,
-        extras: Extras,
     ) -> Iterator[Pair]: ...
 
 

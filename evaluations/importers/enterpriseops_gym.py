@@ -104,11 +104,6 @@ def sniff(head: bytes, name: str) -> bool:
     return b'"benchmark_config"' in head or is_runner_file(head)
 
 
-def read(stream: BinaryIO, *, name: str, registry: Registry, source: str | None) -> Iterator[Pair]:
-    """Read one FILE: a result file (one task), or a zip of the results tree."""
-    return read_group({name: stream}, registry=registry, source=source)
-
-
 def read_group(
     files: Mapping[str, BinaryIO],
     *,

@@ -92,11 +92,6 @@ def sniff(head: bytes, name: str) -> bool:
     return (b'"args_hash"' in first and b'"event_id"' in first) or (b"\nsolo:" in head and b"\ncollusion:" in head)
 
 
-def read(stream: BinaryIO, *, name: str, registry: Registry, source: str | None) -> Iterator[Pair]:
-    """Read one FILE, which names no model: refused unless it is a zip with a manifest."""
-    return read_group({name: stream}, registry=registry, source=source)
-
-
 def read_group(
     files: Mapping[str, BinaryIO],
     *,

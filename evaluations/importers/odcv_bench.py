@@ -83,11 +83,6 @@ def sniff(head: bytes, name: str) -> bool:
     return PurePosixPath(name).name in _DERIVED or b"BUILD_OR_RUN_FAILURE" in head
 
 
-def read(stream: BinaryIO, *, name: str, registry: Registry, source: str | None) -> Iterator[Pair]:
-    """Read one FILE, which is then a zip of all judges' tables."""
-    return read_group({name: stream}, registry=registry, source=source)
-
-
 def read_group(
     files: Mapping[str, BinaryIO],
     *,

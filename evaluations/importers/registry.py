@@ -23,18 +23,16 @@ from evaluations.importers.archives import gzip_head, looks_like_zip, opened
 from evaluations.importers.base import (
     DescribingImporter,
     DocumentDraft,
-    Extras,
     GroupImporter,
     Importer,
     Pair,
     Registry,
-    ToldImporter,
+    SingleImporter,
     refuse,
 )
 from evaluations.importers.decoding import check_encoding
 
 HEAD_BYTES = 64 * 1024
-_NOTHING_MORE = Extras()
 
 IMPORTERS: tuple[Importer, ...] = (
     cast(Importer, odcv_bench),
@@ -89,36 +87,19 @@ def read_files(
     source: str | None,
     subject: str | None = None,
     published_at: datetime | None = None,
-    extras: Extras = _NOTHING_MORE,
 ) -> Iterator[Pair]:
     """Read all FILEs of one command with one importer: together where the format is a group, else one after the other.
 
-    `subject` and `published_at` are for formats that do not state them; formats that do refuse or ignore them. `extras`
-    that the format does not take are refused: what was said must not be passed over.
+    `subject` and `published_at` are for formats that do not state them; formats that do refuse or ignore them.
     """
     files = {name: opened(stream, name=name) for name, stream in files.items()}
-    takes = importer.TAKES if isinstance(importer, ToldImporter) else frozenset()
-    for name, given in extras._asdict().items():
-        if given and name not in takes:
-            raise refuse(
-                f"{importer.NAME} takes no {name.replace('_', ' ')}",
-                file=next(iter(files), ""),
-                field=name,
-                code="not_taken",
-                hint="leave it out, or name another format with --format",
-            )
-    if isinstance(importer, ToldImporter):
-        sets = [files] if importer.GROUP else [{name: stream} for name, stream in files.items()]
-        for each in sets:
-            yield from importer.read_told(
-                each, registry=registry, source=source, subject=subject, published_at=published_at, extras=extras
-            )
-        return
     if importer.GROUP:
         if not isinstance(importer, GroupImporter):
             raise TypeError(f"importer {importer.NAME} says GROUP but has no read_group")
         yield from importer.read_group(files, registry=registry, source=source, subject=subject, published_at=published_at)
         return
+    if not isinstance(importer, SingleImporter):
+        raise TypeError(f"importer {importer.NAME} has no read")
     for name, stream in files.items():
         yield from importer.read(stream, name=name, registry=registry, source=source)
 

@@ -77,11 +77,6 @@ def sniff(head: bytes, name: str) -> bool:
     return start == b"[" and b'"task_id"' in head and b'"reward"' in head and b'"info"' in head and b'"evaluation"' not in head
 
 
-def read(stream: BinaryIO, *, name: str, registry: Registry, source: str | None) -> Iterator[Pair]:
-    """Read one FILE; refused, since the subject must be given with the command."""
-    return read_group({name: stream}, registry=registry, source=source)
-
-
 def read_group(
     files: Mapping[str, BinaryIO],
     *,

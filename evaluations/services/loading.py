@@ -38,7 +38,7 @@ _INSERT_EVIDENCE = """
 INSERT INTO evaluations_evidence (uid, digest, document_id, locator, importer, importer_version, source_id, subject_as_written,
     answered_as_written, about, provenance, attested, run_status, harness, run_ended_at, published_at, supersedes, note,
     submitted_by, recorded_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, false, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (digest) DO NOTHING
 RETURNING id
 """
@@ -117,8 +117,7 @@ class EvidenceLoader:
             {
                 "document": self._document.digest,
                 "importer": f"{self._importer.NAME}/{self._importer.VERSION}",
-                # Left out where there is none, so that evidence of old has the digest it always had.
-                **{field: value for field, value in draft._asdict().items() if field != "attestation" or value},
+                **draft._asdict(),
             }
         )
         # The uid follows from the digest, so that the same document has the same evidence ids in every installation.
@@ -138,7 +137,6 @@ class EvidenceLoader:
                     list(draft.answered_as_written),
                     draft.about,
                     draft.provenance,
-                    bool(draft.attestation),
                     draft.run_status,
                     draft.harness,
                     draft.run_ended_at,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evaluations.importers.base import EvidenceDraft, Extras, ObservationDraft, Pair, Registry
+from evaluations.importers.base import EvidenceDraft, ObservationDraft, Pair, Registry
 from evaluations.importers.bundles import definitions, read_metrics
 from evaluations.importers.registry import pick, read_files
 from evaluations.kernel.errors import InputRefused, Problem
@@ -32,17 +32,13 @@ def read(
     source: str | None = "lab",
     subject: str | None = None,
     published_at: datetime | None = None,
-    extras: Extras | None = None,
     registry: Registry = REGISTRY,
 ) -> list[Pair]:
     """Read files as the command does: the format found by the first file where none is named."""
     name, data = next(iter(files.items()))
     importer = pick(format_name, data[:65536], name)
     streams = {each: io.BytesIO(content) for each, content in files.items()}
-    given: dict[str, Any] = {"extras": extras} if extras is not None else {}
-    return list(
-        read_files(importer, streams, registry=registry, source=source, subject=subject, published_at=published_at, **given)
-    )
+    return list(read_files(importer, streams, registry=registry, source=source, subject=subject, published_at=published_at))
 
 
 def refused(files: Mapping[str, bytes], **options: Any) -> list[Problem]:

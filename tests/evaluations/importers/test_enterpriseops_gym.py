@@ -125,7 +125,7 @@ def test_a_zip_of_the_results_tree_reads_as_its_files():
         for name, value in files.items():
             archive.writestr(name, as_bytes(value))
     assert enterpriseops_gym.sniff(out.getvalue()[:65536], "results.zip")
-    pairs = list(enterpriseops_gym.read(out, name="results.zip", registry=REGISTRY, source="lab"))
+    pairs = list(enterpriseops_gym.read_group({"results.zip": out}, registry=REGISTRY, source="lab"))
     assert pairs == read(files)
 
 

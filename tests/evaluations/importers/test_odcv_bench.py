@@ -140,7 +140,7 @@ def test_derived_tables_beside_the_judges_are_passed_over():
 def test_a_zip_of_the_folder_reads_as_the_files():
     archive = zipped(tables())
     assert odcv_bench.sniff(archive[:65536], "judge_all.zip")
-    pairs = list(odcv_bench.read(io.BytesIO(archive), name="judge_all.zip", registry=REGISTRY, source="lab"))
+    pairs = list(odcv_bench.read_group({"judge_all.zip": io.BytesIO(archive)}, registry=REGISTRY, source="lab"))
     assert pairs == read(judges())
 
 

@@ -64,7 +64,6 @@ def test_every_field_arrives_in_its_draft():
         "evidence[0]",
         "first line\nsecond line",
         "0b9f2c1e-0000-4000-8000-000000000000",
-        "",
     )
     assert found[:4] == ("infeasible_refusal_rate", "bench", "1", "hr")
     assert found.value == Decimal("66.666660")
