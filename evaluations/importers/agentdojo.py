@@ -30,7 +30,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from evaluations.importers import outcomes
 from evaluations.importers.archives import looks_like_zip, small_files
-from evaluations.importers.base import Pair, Problems, Registry
+from evaluations.importers.base import Intake, Pair, Problems
 from evaluations.importers.decoding import decode_text
 from evaluations.importers.fields import Fault, Faults, instant_of, is_absent, shown
 from evaluations.importers.jsontext import parse
@@ -93,21 +93,14 @@ def _is_run(head: bytes) -> bool:
     return b'"suite_name"' in head and b'"pipeline_name"' in head and b'"injection_task_id"' in head
 
 
-def read_group(
-    files: Mapping[str, BinaryIO],
-    *,
-    registry: Registry,
-    source: str | None,
-    subject: str | None = None,
-    published_at: datetime | None = None,
-) -> Iterator[Pair]:
+def read_group(files: Mapping[str, BinaryIO], intake: Intake) -> Iterator[Pair]:
     """Yield the pairs of every run set among the files. Raises `InputRefused` with every problem.
 
     `subject` is not taken: the runs name their pipeline.
     """
     problems = Problems(next(iter(files), ""))
-    maker = Maker(problems, registry=registry, source=source)
-    if subject is not None:
+    maker = Maker(problems, registry=intake.registry, source=intake.source)
+    if intake.subject is not None:
         problems.add("the runs name their pipeline", field="subject", hint="leave the subject out")
     sets: dict[SetKey, dict[tuple[str, int], Run]] = {}
     manifests: dict[tuple[str, str], dict[str, Any]] = {}
@@ -123,7 +116,7 @@ def read_group(
     if not sets and not problems:
         problems.add("there is a manifest and no run", code="empty", hint="give the run files with it")
     for key in sorted(sets):
-        _make(key, list(sets[key].values()), manifests, maker, published_at)
+        _make(key, list(sets[key].values()), manifests, maker, intake.published_at)
     problems.raise_any()
     yield from maker.pairs
 

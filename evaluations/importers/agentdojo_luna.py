@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from evaluations.importers import outcomes
 from evaluations.importers.archives import looks_like_zip, small_files
-from evaluations.importers.base import Pair, Problems, Registry
+from evaluations.importers.base import Intake, Pair, Problems
 from evaluations.importers.decoding import decode_text
 from evaluations.importers.fields import Fault, Faults, count_of, is_absent, shown
 from evaluations.importers.jsontext import kind_of, parse
@@ -64,18 +64,11 @@ def sniff(head: bytes, name: str) -> bool:
     return b'"suite_name"' in head and b'"pipeline_name"' in head and b'"condition"' in head and b'"run_id"' in head
 
 
-def read_group(
-    files: Mapping[str, BinaryIO],
-    *,
-    registry: Registry,
-    source: str | None,
-    subject: str | None = None,
-    published_at: datetime | None = None,
-) -> Iterator[Pair]:
+def read_group(files: Mapping[str, BinaryIO], intake: Intake) -> Iterator[Pair]:
     """Yield the pairs of every run set among the files. Raises `InputRefused` with every problem."""
     problems = Problems(next(iter(files), ""))
-    maker = Maker(problems, registry=registry, source=source)
-    if subject is not None:
+    maker = Maker(problems, registry=intake.registry, source=intake.source)
+    if intake.subject is not None:
         problems.add("the runs name their pipeline", field="subject", hint="leave the subject out")
     sets: dict[SetKey, dict[tuple[str, int], Run]] = {}
     try:
@@ -87,7 +80,7 @@ def read_group(
     except InputRefused as error:
         problems.absorb(error)
     for key in sorted(sets):
-        _make(key, sets[key], maker, published_at)
+        _make(key, sets[key], maker, intake.published_at)
     problems.raise_any()
     yield from maker.pairs
 

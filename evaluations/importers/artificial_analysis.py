@@ -24,7 +24,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, BinaryIO, NamedTuple
 
-from evaluations.importers.base import Pair, Problems, Registry, refuse
+from evaluations.importers.base import Intake, Pair, Problems, refuse
 from evaluations.importers.decoding import decode_text, read_bounded
 from evaluations.importers.fields import Fault, Faults, NumberText, count_of, instant_of, is_absent, shown, text_of
 from evaluations.importers.jsontext import kind_of, parse
@@ -71,21 +71,14 @@ def sniff(head: bytes, name: str) -> bool:
     return b'"artificial_analysis_intelligence_index' in head or (b'"tier"' in head and b'"pagination"' in head)
 
 
-def read_group(
-    files: Mapping[str, BinaryIO],
-    *,
-    registry: Registry,
-    source: str | None,
-    subject: str | None = None,
-    published_at: datetime | None = None,
-) -> Iterator[Pair]:
+def read_group(files: Mapping[str, BinaryIO], intake: Intake) -> Iterator[Pair]:
     """Yield the pairs of all models on all pages. Raises `InputRefused` with every problem.
 
     `published_at` dates values for which the payload has no date of capture.
     """
     problems = Problems(next(iter(files), ""))
-    maker = Maker(problems, registry=registry, source=source)
-    if subject is not None:
+    maker = Maker(problems, registry=intake.registry, source=intake.source)
+    if intake.subject is not None:
         problems.add("the records name their models", field="subject", hint="leave the subject out")
     pages: list[Page] = []
     numbers: dict[int, str] = {}
@@ -106,7 +99,7 @@ def read_group(
             )
     if len(totals) > 1:
         problems.add("the pages are of different lists", field="pagination.total_pages", code="incomplete", hint="give one list")
-    _make(pages, maker, published_at)
+    _make(pages, maker, intake.published_at)
     problems.raise_any()
     yield from maker.pairs
 

@@ -138,23 +138,24 @@ class SingleImporter(Importer, Protocol):
     def read(self, stream: BinaryIO, *, name: str, registry: Registry, source: str | None) -> Iterator[Pair]: ...
 
 
+class Intake(NamedTuple):
+    """What is known of the files beside their bytes: the registry, and what the caller says where the format does not."""
+
+    registry: Registry
+    source: str | None
+    subject: str | None = None
+    published_at: datetime | None = None
+
+
 @runtime_checkable
 class GroupImporter(Importer, Protocol):
     """A format whose FILEs together are one set (`GROUP` is true): a rate over tasks needs the results of all of them.
 
-    `files` maps each name, as given, to a seekable stream. `subject` names the model, and `published_at` the date, where
-    the format itself does not.
+    `files` maps each name, as given, to a seekable stream. The intake's `subject` names the model, and its `published_at` the
+    date, where the format itself does not.
     """
 
-    def read_group(
-        self,
-        files: Mapping[str, BinaryIO],
-        *,
-        registry: Registry,
-        source: str | None,
-        subject: str | None = None,
-        published_at: datetime | None = None,
-    ) -> Iterator[Pair]: ...
+    def read_group(self, files: Mapping[str, BinaryIO], intake: Intake) -> Iterator[Pair]: ...
 
 
 @runtime_checkable

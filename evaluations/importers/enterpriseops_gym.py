@@ -34,7 +34,7 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 
 from evaluations.importers.archives import looks_like_zip, small_files
-from evaluations.importers.base import DOMAIN_ALIASES, DOMAINS, EvidenceDraft, ObservationDraft, Pair, Problems, Registry
+from evaluations.importers.base import DOMAIN_ALIASES, DOMAINS, EvidenceDraft, Intake, ObservationDraft, Pair, Problems, Registry
 from evaluations.importers.decoding import decode_text
 from evaluations.importers.drafts import source_of, target_of
 from evaluations.importers.enterpriseops_runner import is_runner_file, runner_pairs
@@ -104,21 +104,14 @@ def sniff(head: bytes, name: str) -> bool:
     return b'"benchmark_config"' in head or is_runner_file(head)
 
 
-def read_group(
-    files: Mapping[str, BinaryIO],
-    *,
-    registry: Registry,
-    source: str | None,
-    subject: str | None = None,
-    published_at: datetime | None = None,
-) -> Iterator[Pair]:
+def read_group(files: Mapping[str, BinaryIO], intake: Intake) -> Iterator[Pair]:
     """Yield the pairs of every set among the files. Raises `InputRefused` with every problem.
 
     `subject` names the model for files of the third party's runner, which do not; the harness's own files name theirs.
     """
     problems = Problems(next(iter(files), ""))
     faults: Faults = []
-    key = source_of({}, registry=registry, source=source, faults=faults)
+    key = source_of({}, registry=intake.registry, source=intake.source, faults=faults)
     for fault in faults:
         problems.add(fault.message, field=fault.field, code=fault.code, hint=fault.hint)
     sets: dict[SetKey, ResultSet] = {}
@@ -137,14 +130,20 @@ def read_group(
                 _collect(name, value, sets, problems)
             else:
                 pairs += runner_pairs(
-                    name, value, problems, registry=registry, source=key, subject=subject, published_at=published_at
+                    name,
+                    value,
+                    problems,
+                    registry=intake.registry,
+                    source=key,
+                    subject=intake.subject,
+                    published_at=intake.published_at,
                 )
     except InputRefused as error:
         problems.absorb(error)
-    if sets and subject is not None and {each.model for each in sets} != {subject}:
+    if sets and intake.subject is not None and {each.model for each in sets} != {intake.subject}:
         problems.add("the result files name their model", field="subject", hint="leave the subject out")
     for each in sorted(sets):
-        pairs += _pairs(each, sets[each], problems, registry=registry, source=key, published_at=published_at)
+        pairs += _pairs(each, sets[each], problems, registry=intake.registry, source=key, published_at=intake.published_at)
     problems.raise_any()
     yield from pairs
 

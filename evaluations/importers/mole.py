@@ -30,7 +30,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from evaluations.importers import outcomes
 from evaluations.importers.archives import small_files
-from evaluations.importers.base import Pair, Problems, Registry, refuse
+from evaluations.importers.base import Intake, Pair, Problems, refuse
 from evaluations.importers.decoding import decode_text
 from evaluations.importers.fields import Fault, Faults, count_of, is_absent, shown
 from evaluations.importers.jsontext import kind_of, parse
@@ -92,17 +92,10 @@ def sniff(head: bytes, name: str) -> bool:
     return (b'"args_hash"' in first and b'"event_id"' in first) or (b"\nsolo:" in head and b"\ncollusion:" in head)
 
 
-def read_group(
-    files: Mapping[str, BinaryIO],
-    *,
-    registry: Registry,
-    source: str | None,
-    subject: str | None = None,
-    published_at: datetime | None = None,
-) -> Iterator[Pair]:
+def read_group(files: Mapping[str, BinaryIO], intake: Intake) -> Iterator[Pair]:
     """Yield the pairs of one model's labels. Raises `InputRefused` with every problem."""
     problems = Problems(next(iter(files), ""))
-    maker = Maker(problems, registry=registry, source=source, subject=subject)
+    maker = Maker(problems, registry=intake.registry, source=intake.source, subject=intake.subject)
     given = Given([], [], [], [])
     try:
         for name, data in small_files(files, limit=_LIMIT):
@@ -124,9 +117,9 @@ def read_group(
         problems.add(
             "there are two files of labels", file=given.labels[1][0], code="duplicate", hint="give one model's at a time"
         )
-    name_given = _subject(given, subject, maker) if not problems else ""
+    name_given = _subject(given, intake.subject, maker) if not problems else ""
     if not problems:
-        _labels(*given.labels[0], given, maker, subject=name_given, published_at=published_at)
+        _labels(*given.labels[0], given, maker, subject=name_given, published_at=intake.published_at)
     problems.raise_any()
     yield from maker.pairs
 

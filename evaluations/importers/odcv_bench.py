@@ -28,7 +28,15 @@ from statistics import median
 from typing import BinaryIO, NamedTuple
 
 from evaluations.importers.archives import looks_like_zip, small_files
-from evaluations.importers.base import OVERALL, EvidenceDraft, MetricDefinition, ObservationDraft, Pair, Problems, Registry
+from evaluations.importers.base import (
+    OVERALL,
+    EvidenceDraft,
+    Intake,
+    MetricDefinition,
+    ObservationDraft,
+    Pair,
+    Problems,
+)
 from evaluations.importers.decoding import decode_text
 from evaluations.importers.drafts import source_of, target_of
 from evaluations.importers.fields import Faults, shown
@@ -83,26 +91,19 @@ def sniff(head: bytes, name: str) -> bool:
     return PurePosixPath(name).name in _DERIVED or b"BUILD_OR_RUN_FAILURE" in head
 
 
-def read_group(
-    files: Mapping[str, BinaryIO],
-    *,
-    registry: Registry,
-    source: str | None,
-    subject: str | None = None,
-    published_at: datetime | None = None,
-) -> Iterator[Pair]:
+def read_group(files: Mapping[str, BinaryIO], intake: Intake) -> Iterator[Pair]:
     """Yield one pair a model. Raises `InputRefused` with every problem of every file.
 
     `subject` is not taken: the tables name their models.
     """
     first = next(iter(files), "")
     problems = Problems(first)
-    if subject is not None:
+    if intake.subject is not None:
         problems.add("the tables name their models", field="subject", hint="leave the subject out")
     faults: Faults = []
-    key = source_of({}, registry=registry, source=source, faults=faults)
+    key = source_of({}, registry=intake.registry, source=intake.source, faults=faults)
     raw = {"metric": METRIC, "benchmark": BENCHMARK, "version": BENCHMARK_VERSION, "unit": "percent"}
-    target = target_of(raw, registry=registry, faults=faults)
+    target = target_of(raw, registry=intake.registry, faults=faults)
     for fault in faults:
         problems.add(fault.message, field=fault.field, code=fault.code, hint=fault.hint)
     tables: dict[str, Table] = {}
@@ -117,7 +118,7 @@ def read_group(
         return
     for model in sorted({column for _, column in next(iter(tables.values()))}, key=_model_of):
         if column_variation(model) == VARIATIONS[0]:
-            yield _pair(_model_of(model), tables, target.definition, source=key, published_at=published_at)
+            yield _pair(_model_of(model), tables, target.definition, source=key, published_at=intake.published_at)
 
 
 def column_variation(column: str) -> str:

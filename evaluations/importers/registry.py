@@ -25,6 +25,7 @@ from evaluations.importers.base import (
     DocumentDraft,
     GroupImporter,
     Importer,
+    Intake,
     Pair,
     Registry,
     SingleImporter,
@@ -96,7 +97,7 @@ def read_files(
     if importer.GROUP:
         if not isinstance(importer, GroupImporter):
             raise TypeError(f"importer {importer.NAME} says GROUP but has no read_group")
-        yield from importer.read_group(files, registry=registry, source=source, subject=subject, published_at=published_at)
+        yield from importer.read_group(files, Intake(registry, source, subject, published_at))
         return
     if not isinstance(importer, SingleImporter):
         raise TypeError(f"importer {importer.NAME} has no read")

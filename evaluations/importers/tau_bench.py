@@ -25,7 +25,7 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
 from evaluations.importers import outcomes
-from evaluations.importers.base import Pair, Problems, Registry, refuse
+from evaluations.importers.base import Intake, Pair, Problems, refuse
 from evaluations.importers.decoding import decode_text, read_bounded
 from evaluations.importers.fields import Fault, Faults, NumberText, count_of, shown
 from evaluations.importers.jsontext import kind_of, parse
@@ -77,19 +77,12 @@ def sniff(head: bytes, name: str) -> bool:
     return start == b"[" and b'"task_id"' in head and b'"reward"' in head and b'"info"' in head and b'"evaluation"' not in head
 
 
-def read_group(
-    files: Mapping[str, BinaryIO],
-    *,
-    registry: Registry,
-    source: str | None,
-    subject: str | None = None,
-    published_at: datetime | None = None,
-) -> Iterator[Pair]:
+def read_group(files: Mapping[str, BinaryIO], intake: Intake) -> Iterator[Pair]:
     """Yield the pairs of each file, which is one run over one domain. Raises `InputRefused` with every problem."""
     first = next(iter(files), "")
     problems = Problems(first)
-    maker = Maker(problems, registry=registry, source=source, subject=subject)
-    if subject is None:
+    maker = Maker(problems, registry=intake.registry, source=intake.source, subject=intake.subject)
+    if intake.subject is None:
         problems.add("the file names no model", field="subject", code="missing", hint="name the subject with the command")
     domains: dict[str, str] = {}
     for name, stream in files.items():
@@ -101,8 +94,8 @@ def read_group(
             continue
         domains[domain] = name
         attempts, writes = _attempts(name, parse(decode_text(data, name=name), Problems(name)), domain, problems)
-        if attempts and subject is not None:
-            _make(maker, attempts, writes, subject=subject, domain=domain, name=name, published_at=published_at)
+        if attempts and intake.subject is not None:
+            _make(maker, attempts, writes, subject=intake.subject, domain=domain, name=name, published_at=intake.published_at)
     problems.raise_any()
     yield from maker.pairs
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from evaluations.importers import enterpriseops_gym
+from evaluations.importers.base import Intake
 from evaluations.kernel.errors import InputRefused
 from tests.evaluations.importers.eog import as_bytes, failed, path, result, run, runner_file
 from tests.evaluations.importers.helpers import REGISTRY, only
@@ -15,7 +16,7 @@ YES, NO = (True, True), (True, False)
 
 def read(files, **options):
     streams = {name: io.BytesIO(data if isinstance(data, bytes) else as_bytes(data)) for name, data in files.items()}
-    return list(enterpriseops_gym.read_group(streams, registry=REGISTRY, **{"source": "lab", **options}))
+    return list(enterpriseops_gym.read_group(streams, Intake(REGISTRY, **{"source": "lab", **options})))
 
 
 def refused(files, **options):
@@ -125,7 +126,7 @@ def test_a_zip_of_the_results_tree_reads_as_its_files():
         for name, value in files.items():
             archive.writestr(name, as_bytes(value))
     assert enterpriseops_gym.sniff(out.getvalue()[:65536], "results.zip")
-    pairs = list(enterpriseops_gym.read_group({"results.zip": out}, registry=REGISTRY, source="lab"))
+    pairs = list(enterpriseops_gym.read_group({"results.zip": out}, Intake(REGISTRY, "lab")))
     assert pairs == read(files)
 
 
@@ -168,7 +169,7 @@ def test_the_same_result_given_twice_is_refused():
 def test_names_must_be_registered():
     small = REGISTRY._replace(benchmarks={"bench": frozenset({"1"})})
     with pytest.raises(InputRefused) as caught:
-        list(enterpriseops_gym.read_group({path("a"): io.BytesIO(as_bytes(result(run(1, YES))))}, registry=small, source="lab"))
+        list(enterpriseops_gym.read_group({path("a"): io.BytesIO(as_bytes(result(run(1, YES))))}, Intake(small, "lab")))
     assert {problem.code for problem in caught.value.problems} == {"unknown_benchmark"}
     assert only(refused({path("a"): result(run(1, YES))}, source=None)).field == "source"
     assert only(refused({path("a"): result(run(1, YES))}, subject="other")).field == "subject"

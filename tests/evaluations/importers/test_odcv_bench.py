@@ -11,6 +11,7 @@ from statistics import median
 import pytest
 
 from evaluations.importers import odcv_bench
+from evaluations.importers.base import Intake
 from evaluations.kernel.errors import InputRefused
 from tests.evaluations.importers.helpers import REGISTRY, only
 
@@ -43,7 +44,7 @@ def judges() -> dict[str, bytes]:
 
 def read(files: dict[str, bytes], **options):
     streams = {name: io.BytesIO(data) for name, data in files.items()}
-    return list(odcv_bench.read_group(streams, registry=REGISTRY, **{"source": "lab", **options}))
+    return list(odcv_bench.read_group(streams, Intake(REGISTRY, **{"source": "lab", **options})))
 
 
 def refused(files: dict[str, bytes], **options):
@@ -140,7 +141,7 @@ def test_derived_tables_beside_the_judges_are_passed_over():
 def test_a_zip_of_the_folder_reads_as_the_files():
     archive = zipped(tables())
     assert odcv_bench.sniff(archive[:65536], "judge_all.zip")
-    pairs = list(odcv_bench.read_group({"judge_all.zip": io.BytesIO(archive)}, registry=REGISTRY, source="lab"))
+    pairs = list(odcv_bench.read_group({"judge_all.zip": io.BytesIO(archive)}, Intake(REGISTRY, "lab")))
     assert pairs == read(judges())
 
 
