@@ -87,7 +87,7 @@ def test_a_grant_that_is_being_moved_keeps_nobody_waiting(land: signing.Ground, 
     assert [allowed(outcome) for outcome in decisions._decide_together(both)] == [[True], [False]]
 
 
-def test_one_who_asks_alone_waits_for_the_grant_and_hears_what_became_of_it(land: signing.Ground) -> None:
+def test_one_who_asks_alone_hears_what_became_of_the_grant(land: signing.Ground) -> None:
     grant = land.version.grants.get()
     token = ask_token(land.asker)
     suspend_grant(actor=signing.actor_of(land.security), grant=grant, reason="odd")
