@@ -107,6 +107,21 @@ WHERE m.key = ANY(%(metrics)s) AND b.key = ANY(%(benchmarks)s)
 ORDER BY e.id, o.ordinal
 """  # noqa: S608
 
+_HELD = f"""
+SELECT e.subject_as_written, count(*)
+FROM evaluations_evidence e
+JOIN evaluations_observation o ON o.evidence_id = e.id
+WHERE e.document_id = ANY(%(documents)s) AND ({_MEANING.format(name="e.subject_as_written")}) IS NULL
+GROUP BY e.subject_as_written ORDER BY e.subject_as_written
+"""  # noqa: S608
+
+
+def held_observations(document_ids: Collection[int], *, known_at: datetime) -> dict[str, int]:
+    """Return, by name as written, how many observations read from these documents count for nobody: no subject version is meant."""
+    with connection.cursor() as cursor:
+        cursor.execute(_HELD, {"documents": list(document_ids), "known_at": known_at})
+        return dict(cursor.fetchall())
+
 
 def observations_about(
     version_ids: Collection[int], *, metrics: Iterable[str], benchmarks: Iterable[str], known_at: datetime

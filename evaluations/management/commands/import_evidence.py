@@ -13,6 +13,9 @@ from evaluations.kernel.actor import system_job
 from evaluations.kernel.clock import parse_instant
 from evaluations.kernel.commands import ExampleCommand
 from evaluations.services.evidence import import_files, open_paths
+from evaluations.services.import_results import result_of
+
+SHOWN_NAMES = 50
 
 
 class Command(ExampleCommand):
@@ -53,3 +56,5 @@ class Command(ExampleCommand):
             )
             if one.repeated:
                 self.stdout.write(f"  {one.repeated} were recorded before from the same bytes, and were left as they are")
+        for name, count in list(result_of(imported).held.items())[:SHOWN_NAMES]:
+            self.stdout.write(f"held: {count} observations about `{name}` count for nobody until the name is assigned")
