@@ -138,6 +138,21 @@ class SingleImporter(Importer, Protocol):
     def read(self, stream: BinaryIO, *, name: str, registry: Registry, source: str | None) -> Iterator[Pair]: ...
 
 
+class Profile(NamedTuple):
+    """What people said once about the numbers of one source, where its files do not: see `profiles.py`.
+
+    `importer` is the format it is for, `digest` that of its bytes, `file` its name as given, `data` its bytes, and `fields` what it
+    says, read by that importer.
+    """
+
+    name: str
+    importer: str
+    digest: str
+    file: str
+    data: bytes
+    fields: Mapping[str, Any]
+
+
 class Intake(NamedTuple):
     """What is known of the files beside their bytes: the registry, and what the caller says where the format does not."""
 
@@ -145,17 +160,26 @@ class Intake(NamedTuple):
     source: str | None
     subject: str | None = None
     published_at: datetime | None = None
+    profile: Profile | None = None
 
 
 @runtime_checkable
 class GroupImporter(Importer, Protocol):
-    """A format whose FILEs together are one set (`GROUP` is true): a rate over tasks needs the results of all of them.
+    """A format that asks for more than a stream. Where `GROUP` is true its FILEs together are one set: a rate over tasks needs the
+    results of all of them. Where it is false `read_group` is called with one FILE at a time.
 
     `files` maps each name, as given, to a seekable stream. The intake's `subject` names the model, and its `published_at` the
     date, where the format itself does not.
     """
 
     def read_group(self, files: Mapping[str, BinaryIO], intake: Intake) -> Iterator[Pair]: ...
+
+
+@runtime_checkable
+class ProfiledImporter(GroupImporter, Protocol):
+    """A format whose numbers mean what a profile says. `TAKES_PROFILE` is true; a profile given to any other format is refused."""
+
+    TAKES_PROFILE: bool
 
 
 @runtime_checkable

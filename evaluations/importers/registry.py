@@ -27,11 +27,14 @@ from evaluations.importers.base import (
     Importer,
     Intake,
     Pair,
+    Profile,
+    ProfiledImporter,
     Registry,
     SingleImporter,
     refuse,
 )
 from evaluations.importers.decoding import check_encoding
+from evaluations.importers.profiles import check_importer
 
 HEAD_BYTES = 64 * 1024
 
@@ -88,17 +91,32 @@ def read_files(
     source: str | None,
     subject: str | None = None,
     published_at: datetime | None = None,
+    profile: Profile | None = None,
 ) -> Iterator[Pair]:
     """Read all FILEs of one command with one importer: together where the format is a group, else one after the other.
 
-    `subject` and `published_at` are for formats that do not state them; formats that do refuse or ignore them.
+    `subject` and `published_at` are for formats that do not state them; formats that do refuse or ignore them. A profile that the
+    format does not take is refused: what was said must not be passed over.
     """
     files = {name: opened(stream, name=name) for name, stream in files.items()}
-    if importer.GROUP:
-        if not isinstance(importer, GroupImporter):
-            raise TypeError(f"importer {importer.NAME} says GROUP but has no read_group")
-        yield from importer.read_group(files, Intake(registry, source, subject, published_at))
+    if profile is not None:
+        if not isinstance(importer, ProfiledImporter):
+            raise refuse(
+                f"{importer.NAME} takes no profile: its files say what their numbers mean",
+                file=next(iter(files), ""),
+                field="profile",
+                code="not_taken",
+                hint="leave it out, or name another format with --format",
+            )
+        check_importer(profile, importer.NAME)
+    if isinstance(importer, GroupImporter):
+        intake = Intake(registry, source, subject, published_at, profile)
+        sets = [files] if importer.GROUP else [{name: stream} for name, stream in files.items()]
+        for each in sets:
+            yield from importer.read_group(each, intake)
         return
+    if importer.GROUP:
+        raise TypeError(f"importer {importer.NAME} says GROUP but has no read_group")
     if not isinstance(importer, SingleImporter):
         raise TypeError(f"importer {importer.NAME} has no read")
     for name, stream in files.items():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from uuid import UUID
 
-from evaluations.importers.base import DocumentDraft, Importer, too_large
+from evaluations.importers.base import DocumentDraft, Importer, Profile, too_large
 from evaluations.importers.registry import HEAD_BYTES, describe, pick, read_files
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor
@@ -55,6 +55,7 @@ def import_files(
     source: str | None = None,
     subject: str | None = None,
     published_at: datetime | None = None,
+    profile: Profile | None = None,
     max_bytes: int,
     request_id: str = "",
 ) -> list[Imported]:
@@ -69,6 +70,7 @@ def import_files(
         source=source,
         subject=subject,
         published_at=published_at,
+        profile=profile,
         max_bytes=max_bytes,
         request_id=request_id,
     )
@@ -88,12 +90,16 @@ def apply_import_files(
     source: str | None = None,
     subject: str | None = None,
     published_at: datetime | None = None,
+    profile: Profile | None = None,
     max_bytes: int,
     request_id: str = "",
 ) -> list[Imported]:
     """Import inside an open service transaction."""
     importer = _pick_one(files, format_name, max_bytes)
-    told = _Told(source, subject, published_at, request_id)
+    told = _Told(source, subject, published_at, profile, request_id)
+    if profile is not None:
+        # What the numbers mean is part of what was read: its bytes are kept as those of the files are.
+        _capture(actor, BytesIO(profile.data), profile.file, DocumentDraft(title=f"profile {profile.name}"), told)
     if importer.GROUP:
         return [_import_group(actor, importer, files, told)]
     return [_import_alone(actor, importer, name, stream, told) for name, stream in files.items()]
@@ -156,6 +162,7 @@ class _Told(NamedTuple):
     source: str | None
     subject: str | None
     published_at: datetime | None
+    profile: Profile | None
     request_id: str
 
 
@@ -201,6 +208,7 @@ def _load(actor: Actor, importer: Importer, files: Mapping[str, BinaryIO], docum
         source=told.source,
         subject=told.subject,
         published_at=told.published_at,
+        profile=told.profile,
     )
     loaded = EvidenceLoader(actor=actor, document=document, importer=importer, request_id=told.request_id).load(pairs)
     if not loaded.evidence and not loaded.repeated:

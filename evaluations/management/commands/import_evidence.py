@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.core.management.base import CommandParser
 
+from evaluations.importers.profiles import bundled_profiles, load_profile
 from evaluations.importers.registry import names
 from evaluations.kernel.actor import system_job
 from evaluations.kernel.clock import parse_instant
@@ -27,6 +28,10 @@ class Command(ExampleCommand):
   manage.py import_evidence results.json
   manage.py import_evidence leaderboard.csv --source my-lab
   manage.py import_evidence judge_all/scores_*.csv --source mcgill-dmas --published-at 2026-05-01
+  manage.py import_evidence leaderboard.xlsx --source my-lab --profile my-columns.json
+
+A profile says what the numbers of one source mean, where its files do not: metric, unit, level, benchmark. The top of
+evaluations/importers/profiles.py describes it, and evaluations/data/profiles/ holds those that come with the service.
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -35,6 +40,12 @@ class Command(ExampleCommand):
         parser.add_argument("--source", metavar="KEY", help="who vouches for it, where the file does not say")
         parser.add_argument("--published-at", metavar="TIME", help="when it was published, where the files carry no date")
         parser.add_argument("--subject", metavar="NAME", help="the model's name as written, where the format has none")
+
+        parser.add_argument(
+            "--profile",
+            metavar="FILE",
+            help=f"what the numbers mean, where the files do not say; a file, or one of {', '.join(bundled_profiles())}",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         paths: Sequence[Path] = options["files"]
@@ -47,6 +58,7 @@ class Command(ExampleCommand):
                 source=options["source"],
                 subject=options["subject"],
                 published_at=parse_instant(given, field="--published-at") if (given := options["published_at"]) else None,
+                profile=load_profile(options["profile"]) if options["profile"] else None,
                 max_bytes=settings.EVIDENCE_MAX_FILE_BYTES,
             )
         for one in imported:
