@@ -50,14 +50,20 @@ class Command(ExampleCommand):
         call_command("migrate", verbosity=0, interactive=False)
         actor = system_job("quickstart")
         self._step("loading the bundled evidence and policies")
-        bundles = ["founding", *(["corrections"] if options["with_corrections"] else [])]
+        bundles = ["benchmarks", "founding", *(["corrections"] if options["with_corrections"] else [])]
         for name in bundles:
+            bundle = read_bundle(DATA / name)
             installed = load_bundle(
                 actor=actor,
-                bundle=read_bundle(DATA / name),
+                bundle=bundle,
                 policies=[bundled_path(policy) for policy in POLICIES],
             )
             loaded = installed.evidence
+            if not bundle.evidence and not bundle.rulings:
+                self.stdout.write(
+                    f"  {name}: {len(bundle.benchmarks)} whose files can be imported, and {len(bundle.sources)} sources"
+                )
+                continue
             self.stdout.write(
                 f"  {name}: {loaded.observations} new observations, {loaded.rulings} disputes"
                 if loaded.rulings
