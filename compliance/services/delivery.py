@@ -12,7 +12,6 @@ import traceback
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from cloudevents.core.formats.json import JSONFormat
@@ -27,6 +26,7 @@ from compliance.services.outgoing import AddressRefused, Answer, DeliveryFailed,
 from compliance.vocabulary import NoticeChannel, NoticeStatus
 from evaluations.kernel.actor import Actor, system_job
 from evaluations.kernel.clock import now
+from evaluations.kernel.outgoing import MAX_WAIT, retry_after
 from evaluations.kernel.services import service, service_transaction
 
 logger = logging.getLogger("compliance.notices")
@@ -39,7 +39,6 @@ LANE_FAILURES = 2
 RETRIES = tuple(timedelta(seconds=each) for each in (5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600))
 """How long after each failed attempt the next one is due; after the last there is none."""
 JITTER = 0.2
-MAX_WAIT = timedelta(hours=24)
 GONE = 410
 ASKS_TO_WAIT = (429, 503)
 SHOWN_ERROR = 300
@@ -196,19 +195,8 @@ def _judge(answer: Answer, at: datetime) -> Outcome:
         return Outcome("answered 410: it is gone for good", gone=True)
     if 300 <= answer.status < 400:
         return Outcome(f"answered {answer.status}: redirects are not followed")
-    wait = _wait(answer.retry_after, at) if answer.status in ASKS_TO_WAIT else timedelta(0)
+    wait = retry_after(answer.retry_after, at=at) if answer.status in ASKS_TO_WAIT else timedelta(0)
     return Outcome(f"answered {answer.status}", wait=wait)
-
-
-def _wait(text: str, at: datetime) -> timedelta:
-    """Return how long a `Retry-After` asks to wait: seconds or a date, as RFC 9110 has it; nothing where it is neither."""
-    given = text.strip()
-    if given.isascii() and given.isdigit():
-        return timedelta(seconds=min(int(given[:9]), int(MAX_WAIT.total_seconds())))
-    try:
-        return max(timedelta(0), parsedate_to_datetime(given) - at)
-    except (TypeError, ValueError):
-        return timedelta(0)
 
 
 def _address_of(message: OutboxMessage) -> str:

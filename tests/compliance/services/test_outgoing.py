@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from compliance.services.delivery import deliver_due
-from compliance.services.outgoing import AddressRefused, DeliveryFailed, is_public, parse_target, post, resolve
+from compliance.services.outgoing import AddressRefused, DeliveryFailed, parse_target, post, resolve
 from evaluations.kernel.clock import now
+from evaluations.kernel.outgoing import is_public
 from tests.support.notices import notify, only, register
 from tests.support.sinks import HttpSink, drip, raw_sink
 
