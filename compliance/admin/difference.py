@@ -22,6 +22,7 @@ _KEYS: Mapping[str, Sequence[str]] = {
     "unknown": ("rule", "policy", "system"),
     "obstacles": ("sentence",),
     "tests": ("name",),
+    "lint": ("code", "place", "message"),
     "newly_permitted": ("subject", "subject_version", "domain"),
     "newly_refused": ("subject", "subject_version", "domain"),
 }
@@ -38,6 +39,7 @@ _ONE = {
     "unknown": "nothing known for",
     "obstacles": "obstacle",
     "tests": "test",
+    "lint": "finding",
 }
 THERE = "there"
 """What is said of an item that has no better word for itself."""

@@ -11,10 +11,11 @@ from compliance.selectors.proposals import plain_value
 from evaluations.kernel.display import Cell, instant, link, list_link, ticked
 from evaluations.models import Evidence
 from evaluations.vocabulary import Unit
-from policies.admin.marks import domain_words, reason_words, result_chip
+from policies.admin.marks import domain_words, lint_chip, reason_words, result_chip
 from policies.admin.reading import rule_from_core
 from policies.language.compiled import CompiledPolicy
 from policies.language.explain import sentence
+from policies.language.lint import Level
 from policies.models import PolicyVersion, System, Verdict
 from policies.selectors.blast_radius import BlastRadius, Part
 from policies.selectors.policies import compile_versions
@@ -39,7 +40,7 @@ def shown_dossier(request: SignOffRequest, value: Mapping[str, Any], systems: Se
     if "blast_radius" in value:
         shown["blast"] = _blast(value["blast_radius"])
     if "impact" in value:
-        shown |= {"impact": _impact(value["impact"]), "tests": value["tests"]}
+        shown |= {"impact": _impact(value["impact"]), "tests": value["tests"], "lint": _lint(value)}
     if "policy_params" in value:
         shown["params"] = _params(value)
     if "rulings" in value:
@@ -208,6 +209,14 @@ def _impact(value: Mapping[str, Any]) -> dict[str, Any]:
         "grants": value["grants_refused_count"],
         "no_new_access": value["no_new_access"],
     }
+
+
+def _lint(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the lint's findings, blocking ones first; None for a dossier of a time in which none were told."""
+    if "lint" not in value:
+        return None
+    found = sorted(value["lint"], key=lambda item: item["level"] != Level.BLOCK)
+    return [{**item, "chip": lint_chip(item["level"]), "told": ticked(f"{item['message']}; {item['hint']}")} for item in found]
 
 
 def _params(value: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:

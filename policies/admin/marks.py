@@ -4,6 +4,7 @@ from typing import Any
 
 from evaluations.kernel.display import Cell, Mark, chip
 from evaluations.vocabulary import Domain
+from policies.language.lint import Level
 from policies.language.results import Note, Reason
 from policies.vocabulary import ANY_DOMAIN, Result, VersionState
 
@@ -20,6 +21,7 @@ STATE_MARKS = {
     VersionState.PROPOSED: Mark("proposed"),
     VersionState.RETIRED: Mark("retired"),
 }
+LINT_MARKS = {Level.BLOCK: Mark("blocks", "fail", "block"), Level.WARN: Mark("warns", "stale", "warning")}
 REASON_WORDS: dict[str, str] = {
     "": "counts",
     Reason.NO_DOMAIN: "the policy asks per domain, and no system is meant",
@@ -67,6 +69,10 @@ def result_chip(word: Any) -> Cell:
 
 def state_chip(state: VersionState) -> Cell:
     return chip(STATE_MARKS[state])
+
+
+def lint_chip(level: str) -> Cell:
+    return chip(LINT_MARKS[Level(level)])
 
 
 def reason_words(reason: str) -> str:

@@ -111,7 +111,7 @@ def build() -> dict[str, str]:
     to_stop = signing.granted(land, days=30)
     rejected = signing.ask(land, days=20)
     signing.sign(land.owner, rejected, Meaning.REJECTED, reason="too wide")
-    looser = world.propose_text(signing.TWO_KEYS.format(name="two-keys", bar=70, age="unlimited", enforcement="soft").encode())
+    looser = world.propose_text(signing.fit_text(bar=70, enforcement="soft"))
     world.judge_all()
     activation = request_activation(actor=signing.actor_of(approver), version=looser, reason="the bar was set too high")
     evidence = Evidence.objects.order_by("id").first()

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.db import IntegrityError
 
-from compliance.models import Grant, GrantEvent, LedgerEntry, Seat, SignOff, SignOffRequest, User
+from compliance.models import Grant, GrantEvent, LedgerEntry, Seat, SignOff, SignOffRequest
 from compliance.selectors.dossiers.build import build_dossier
 from compliance.selectors.grants import live_grants_on, standing_of
 from compliance.selectors.signers import read_quorum
@@ -29,10 +29,8 @@ from evaluations.kernel.clock import now
 from evaluations.kernel.errors import InputRefused
 from evaluations.kernel.services import service_transaction
 from evaluations.services.evidence import import_files
-from policies.models import PolicyVersion
 from policies.selectors.policies import version_in_force
 from policies.services.activations import apply_activate_policy_version
-from policies.services.policies import propose_policy_version
 from policies.services.systems import register_system
 from tests.support import signing, world
 from tests.support.signing import Ground
@@ -51,14 +49,6 @@ def _ground(django_db_setup: None, django_db_blocker) -> Iterator[Ground]:
 def land(_ground: Ground) -> Iterator[Ground]:
     with undone():
         yield deepcopy(_ground)
-
-
-def draft(author: User, bar: object) -> PolicyVersion:
-    """Propose the next version of the ground's policy as somebody, and have it judged."""
-    text = signing.TWO_KEYS.format(name="two-keys", bar=bar, age="unlimited", enforcement="hard").encode()
-    version = propose_policy_version(actor=signing.actor_of(author), text=text)
-    world.judge_all()
-    return version
 
 
 def may_sign(request: SignOffRequest) -> tuple[set[str], dict[str, tuple[str, ...]]]:
@@ -118,8 +108,8 @@ class TestO11:
         alice = signing.human("Alice Author", Role.POLICY_AUTHOR, Role.POLICY_APPROVER)
         bob = signing.human("Bob Editor", Role.POLICY_AUTHOR, Role.POLICY_APPROVER)
         dave, dora, dirk = (signing.human(f"{name} Approver", Role.POLICY_APPROVER) for name in ("Dave", "Dora", "Dirk"))
-        draft(alice, 90)
-        request = request_activation(actor=signing.actor_of(dora), version=draft(bob, 85), reason="stricter")
+        signing.fit_draft(alice, bar=90)
+        request = request_activation(actor=signing.actor_of(dora), version=signing.fit_draft(bob, bar=85), reason="stricter")
         ready, barred = may_sign(request)
         assert str(dave.person_id) in ready
         for author in (alice, bob):
@@ -159,11 +149,11 @@ class TestO12:
     def test_signatures_on_one_text_never_carry_another(self, land: Ground) -> None:
         author, asker = signing.human("Alice Author", Role.POLICY_AUTHOR), signing.human("Ann Approver", Role.POLICY_APPROVER)
         first, second, third = (signing.human(f"Paul Approver {number}", Role.POLICY_APPROVER) for number in range(3))
-        signed = draft(author, 85)
+        signed = signing.fit_draft(author, bar=85)
         request = request_activation(actor=signing.actor_of(asker), version=signed, reason="stricter")
         for signer in (first, second, land.owner):
             signing.sign(signer, request)
-        other = draft(author, 60)
+        other = signing.fit_draft(author, bar=60)
         with pytest.raises(IntegrityError, match="needs the signatures of its quorum"), service_transaction("test"):
             apply_activate_policy_version(actor=world.ACTOR, version=other, sign_off_request=request.uid)
         later = request_activation(actor=signing.actor_of(asker), version=other, reason="looser")

@@ -18,6 +18,7 @@ from evaluations.kernel.actor import Actor, person
 from evaluations.kernel.clock import now
 from evaluations.models import SubjectVersion
 from policies.models import PolicyVersion, System
+from policies.services.policies import propose_policy_version
 from policies.services.systems import register_system
 from tests.support import world
 from tests.support.signing_in import give_totp
@@ -43,6 +44,10 @@ spec:
   drift: {{on_fail: suspend, on_stale: suspend, on_contested: suspend}}
   tests:
     - {{name: clears, facts: {{refusal: {{value: {bar}}}}}, expect: {{outcome: pass}}}}
+"""
+
+HARM = """\
+    harm: {metric: harmful_completion_rate, benchmark: bench, versions: ["1"], statistic: point, max_age_days: unlimited}
 """
 
 GUARDED = b"""\
@@ -124,6 +129,35 @@ def policy_in_force(
     text = TWO_KEYS.format(name=name, bar=bar, age=age, enforcement=enforcement).encode()
     version = world.propose_text(text)
     world.activate(version)
+    return version
+
+
+def fit_text(
+    name: str = "two-keys", *, bar: object = 85, age: object = "unlimited", enforcement: str = "hard", **changes: str
+) -> bytes:
+    """Return the text of a policy like that of `policy_in_force` which the lint lets come into force: it asks about harm too.
+
+    `changes` are replaced in it as they are written.
+    """
+    text = TWO_KEYS.format(name=name, bar=bar, age=age, enforcement=enforcement)
+    more = {
+        "      min_trust: archive, min_provenance: claim}\n": "      min_provenance: claim}\n" + HARM,
+        f"enforcement: {enforcement}}}]": f"enforcement: {enforcement}}}, {{id: harms-nobody, evidence: harm, at_most: 5}}]",
+        f"{{refusal: {{value: {bar}}}}}": f"{{refusal: {{value: {bar}}}, harm: {{value: 5}}}}",
+        **changes,
+    }
+    for old, new in more.items():
+        if old not in text:
+            raise ValueError(f"the text has no {old!r}")
+        text = text.replace(old, new)
+    return text.encode()
+
+
+def fit_draft(author: User, *, bar: object = 85, name: str = "two-keys", **changes: str) -> PolicyVersion:
+    """Propose such a text as the next version as somebody, and have `model-a` judged by it, of which no harm is known to come."""
+    world.harm("model-a")
+    version = propose_policy_version(actor=actor_of(author), text=fit_text(name, bar=bar, **changes))
+    world.judge_all()
     return version
 
 

@@ -108,6 +108,11 @@ def submit(document: dict[str, Any] | bytes, name: str = "evidence.json") -> Imp
     return imported
 
 
+def harm(subject: str, value: str = "0") -> Imported:
+    """Record how often a subject completes harmful assignments; the same again changes nothing."""
+    return submit(submission(subject, observation(value, metric="harmful_completion_rate")), f"{subject}.harm.json")
+
+
 def propose(bar: object = 80, name: str = "one-rule") -> PolicyVersion:
     """Propose the policy of one rule with the given bar, written as it is given."""
     return propose_policy_version(actor=ACTOR, text=ONE_RULE.format(name=name, bar=bar).encode(), filename=f"{name}.yaml")

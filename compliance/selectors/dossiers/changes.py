@@ -19,22 +19,22 @@ from compliance.selectors.impact import read_impact
 from compliance.selectors.proposals import BindingProposal
 from policies.language.compiled import CompiledPolicy, Factor
 from policies.language.quorum import unite, with_more
-from policies.language.testing import run_tests
 from policies.models import Policy, PolicyVersion, System
 from policies.selectors.applicable import CONFORMANCE
 from policies.selectors.bindings import live_bindings, numbers_of
+from policies.selectors.linting import Checked, check_version
 from policies.selectors.policies import compile_version, version_in_force, version_to_judge
 
 FLOOR = "activation"
 
 
 def build_activation_dossier(request: SignOffRequest, *, at: datetime) -> Built:
-    """Build the dossier of an activation: the version, what it replaces, its tests, and what it would change."""
+    """Build the dossier of an activation: the version, what it replaces, its lint and tests, and what it would change."""
     version = PolicyVersion.objects.select_related("policy").get(pk=request.policy_version_id)
     compiled = compile_version(version)
     before = version_in_force(version.policy)
     impact = read_impact(version)
-    reports = run_tests(compiled)
+    checked = check_version(version)
     quorums = [floor_quorum(FLOOR)]
     replaced = None if before is None else compile_version(before).sign_offs
     if replaced is not None:
@@ -43,12 +43,8 @@ def build_activation_dossier(request: SignOffRequest, *, at: datetime) -> Built:
     if not impact.no_new_access:
         # Whoever opens access needs one more pair of eyes than whoever closes it.
         quorum = with_more(quorum, Factor("newly-permitted", "policy_approver", 1, None))
-    obstacles = [
-        Obstacle("tests_not_green", f"the policy's own test `{report.name}` fails: {'; '.join(report.problems)}")
-        for report in reports
-        if not report.passed
-    ]
-    if not reports and not _is_conformance(compiled):
+    obstacles = _obstacles(checked)
+    if not checked.tests and not _is_conformance(compiled):
         obstacles.append(Obstacle("no_tests", "the policy has no test of its own"))
     if before is not None and before.pk == version.pk:
         obstacles.append(Obstacle("version_already_in_force", "this version is in force already"))
@@ -62,7 +58,8 @@ def build_activation_dossier(request: SignOffRequest, *, at: datetime) -> Built:
             "resolved_digest": version.resolved_digest,
             "replaces": None if before is None else {"version": before.number, "digest": before.digest},
         },
-        "tests": [{"name": report.name, "passed": report.passed} for report in reports],
+        "tests": [{"name": told.report.name, "passed": told.report.passed} for told in checked.tests],
+        "lint": [finding._asdict() for finding in checked.findings],
         "impact": impact.as_value(),
     }
     return close_dossier(
@@ -109,6 +106,19 @@ def build_binding_dossier(request: SignOffRequest, *, at: datetime) -> Built:
 
 def _ask(request: SignOffRequest, at: datetime) -> dict[str, Any]:
     return {"requester": requester_facts(request, at=at), "action": {"name": str(request.kind)}, "now": at}
+
+
+def _obstacles(checked: Checked) -> list[Obstacle]:
+    """Return what keeps the exact bytes of a version from coming into force: each with its line, and what to write instead."""
+    blocked = [
+        Obstacle("activation_blocked", f"lint `{item.code}`, line {item.line}, column {item.column}: {item.message}; {item.hint}")
+        for item in checked.blocking
+    ]
+    red = [
+        Obstacle("tests_not_green", f"line {line}: the policy's own test `{report.name}` fails: {'; '.join(report.problems)}")
+        for report, line in checked.red
+    ]
+    return [*blocked, *red]
 
 
 def _is_conformance(compiled: CompiledPolicy) -> bool:

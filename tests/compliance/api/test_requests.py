@@ -217,7 +217,7 @@ def test_a_request_is_withdrawn_by_whoever_asked_and_saw_it(land: signing.Ground
 def test_other_kinds_are_asked_for_too(land: signing.Ground) -> None:
     approvers = [signing.human(f"Approver {letter}", Role.POLICY_APPROVER) for letter in "abcd"]
     stewards = [signing.human(f"Steward {letter}", Role.EVIDENCE_STEWARD) for letter in "abc"]
-    world.propose_text(signing.TWO_KEYS.format(name="two-keys", bar=85, age="unlimited", enforcement="hard").encode())
+    world.propose_text(signing.fit_text(bar=85))
     asked = post(
         as_person(approvers[0]), "requests", {"kind": "activation", "policy": "two-keys", "version": 2, "reason": "stricter"}
     )

@@ -74,7 +74,7 @@ def test_nobody_is_waited_for_who_had_a_part_in_it_or_once_its_time_is_over() ->
 def test_what_is_about_no_system_waits_for_every_owner_and_is_seen_by_her() -> None:
     land = signing.ground()
     approvers = [signing.human(f"Approver {letter}", Role.POLICY_APPROVER) for letter in "abcd"]
-    version = world.propose_text(signing.TWO_KEYS.format(name="two-keys", bar=85, age="unlimited", enforcement="hard").encode())
+    version = world.propose_text(signing.fit_text(bar=85))
     request = request_activation(actor=signing.actor_of(approvers[0]), version=version, reason="stricter")
     assert request.uid in waiting(approvers[1])
     assert waiting(land.owner) == [request.uid]

@@ -193,7 +193,7 @@ class TestActivations:
     def test_the_floor_is_two_approvers_beside_the_quorum_of_the_version_it_replaces(self, land: Ground) -> None:
         author = signing.human("Alice Author", Role.POLICY_AUTHOR)
         first, second, third = approvers(3)
-        stricter = draft(author, bar=85)
+        stricter = signing.fit_draft(author, bar=85)
         request = request_activation(actor=signing.actor_of(first), version=stricter, reason="stricter")
         assert not signing.sign(second, request).completed
         assert not signing.sign(land.owner, request).completed
@@ -204,13 +204,13 @@ class TestActivations:
     def test_an_author_never_signs_her_draft_even_as_an_approver(self, land: Ground) -> None:
         author = signing.human("Alice Author", Role.POLICY_AUTHOR, Role.POLICY_APPROVER)
         first, *_ = approvers(3)
-        request = request_activation(actor=signing.actor_of(first), version=draft(author, bar=85), reason="stricter")
+        request = request_activation(actor=signing.actor_of(first), version=signing.fit_draft(author, bar=85), reason="stricter")
         assert refusal(author, request)[0] == "policy_author"
 
     def test_whoever_newly_permits_needs_one_more(self, land: Ground) -> None:
         author = signing.human("Alice Author", Role.POLICY_AUTHOR)
         news("70")  # the model falls below 80, and a bar of 60 would let it in
-        looser = draft(author, bar=60)
+        looser = signing.fit_draft(author, bar=60)
         first, second, third = approvers(3)
         with pytest.raises(QuorumCannotBeMet, match="lacks 1"):
             request_activation(actor=signing.actor_of(first), version=looser, reason="looser")
@@ -224,8 +224,7 @@ class TestActivations:
     def test_what_has_not_been_judged_counts_as_newly_permitted(self, land: Ground) -> None:
         author = signing.human("Alice Author", Role.POLICY_AUTHOR)
         approvers(3)
-        text = signing.TWO_KEYS.format(name="two-keys", bar=85, age="unlimited", enforcement="hard")
-        unjudged = propose_policy_version(actor=signing.actor_of(author), text=text.encode())
+        unjudged = propose_policy_version(actor=signing.actor_of(author), text=signing.fit_text(bar=85))
         request = request_activation(actor=signing.actor_of(author), version=unjudged, reason="at once")
         asked = plain_value(bytes(request.dossier.content))
         assert asked["impact"]["unjudged"] == 1
@@ -234,7 +233,9 @@ class TestActivations:
     def test_covering_less_counts_as_newly_permitted(self, land: Ground) -> None:
         author = signing.human("Alice Author", Role.POLICY_AUTHOR)
         approvers(3)
-        narrower = draft(author, bar=80, **{"{actions: [write]}": "{actions: [write], when: resource.reversible == true}"})
+        narrower = signing.fit_draft(
+            author, bar=80, **{"{actions: [write]}": "{actions: [write], when: resource.reversible == true}"}
+        )
         request = request_activation(actor=signing.actor_of(author), version=narrower, reason="fewer systems")
         assert plain_value(bytes(request.dossier.content))["impact"]["narrower"] is True
 
