@@ -17,7 +17,7 @@ from evaluations.kernel.display import ActorReference, Custom, Mark, chip, insta
 from evaluations.kernel.numbers import plain
 from evaluations.vocabulary import Unit
 from policies.language.changes import RuleChange, with_unit
-from policies.language.statistics import count_of, lower_bound, tally, upper_bound
+from policies.language.statistics import interval_of
 
 DAYS = 30
 SHOWN = 50
@@ -138,11 +138,5 @@ def _side(
 
 
 def _interval(rate: Decimal, k: Decimal | None, n: int | None, *, higher: bool) -> tuple[Decimal, Decimal] | None:
-    if n is None or not 0 <= rate <= 100:
-        return None
-    try:
-        count = count_of(rate, n, 0, higher) if k is None else tally(k, n, 0, higher)[1]
-        low, high = lower_bound(count, n, CONFIDENCE), upper_bound(count, n, CONFIDENCE)
-    except (ValueError, ArithmeticError):
-        return None
-    return low.quantize(_TENTH, ROUND_FLOOR), high.quantize(_TENTH, ROUND_CEILING)
+    ends = interval_of(rate, k, n, 0, higher=higher, confidence=CONFIDENCE) if 0 <= rate <= 100 else None
+    return None if ends is None else (ends[0].quantize(_TENTH, ROUND_FLOOR), ends[1].quantize(_TENTH, ROUND_CEILING))

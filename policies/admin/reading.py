@@ -21,7 +21,7 @@ from policies.language.flipping import Flip, flips_of
 from policies.language.judgement import Judgement, RuleResult
 from policies.language.names import Names
 from policies.language.results import Outcome, Reason
-from policies.language.statistics import count_of, lower_bound, tally, upper_bound
+from policies.language.statistics import interval_of
 from policies.models import Verdict
 from policies.selectors.costs import digests_in, task_costs
 
@@ -175,16 +175,13 @@ def shown_value(fact: Mapping[str, Any], metric: Mapping[str, Any]) -> str:
 
 def _interval(fact: Mapping[str, Any], value: Decimal, n: int, *, higher: bool) -> str:
     lost = (fact["errored"] or 0) + (fact["unscored"] or 0)
-    try:
-        k = None if fact["k"] is None else _decimal(fact["k"])
-        if k is not None and not 0 <= k <= n:
-            # A row written past every intake; the rule it belongs to is an error already, and no interval makes sense of it.
-            return ""
-        count = count_of(value, n, lost, higher) if k is None else tally(k, n, lost, higher)[1]
-        low, high = lower_bound(count, n, CONFIDENCE), upper_bound(count, n, CONFIDENCE)
-    except (ValueError, ArithmeticError):
-        return ""
-    return f"{low.quantize(_TENTH, ROUND_FLOOR)}–{high.quantize(_TENTH, ROUND_CEILING)}"
+    k = None if fact["k"] is None else _decimal(fact["k"])
+    return shown_interval(interval_of(value, k, n, lost, higher=higher, confidence=CONFIDENCE))
+
+
+def shown_interval(ends: tuple[Decimal, Decimal] | None) -> str:
+    """Spell an interval to a tenth, rounded outward: `79.7–88.4`; "" where there is none."""
+    return "" if ends is None else f"{ends[0].quantize(_TENTH, ROUND_FLOOR)}–{ends[1].quantize(_TENTH, ROUND_CEILING)}"
 
 
 def _again(verdict: Verdict) -> tuple[CompiledPolicy | None, Facts | None, str]:

@@ -62,6 +62,22 @@ def upper_bound(k: int, n: int, confidence: Decimal) -> Decimal:
     return bound_function("upper_bound", confidence)(k, n)
 
 
+def interval_of(
+    value: Decimal, k: Decimal | None, n: int | None, lost: int, *, higher: bool, confidence: Decimal
+) -> tuple[Decimal, Decimal] | None:
+    """Return both one-sided bounds (percent) of a rate: each holds by itself at `confidence`. They are for drawings and tables.
+
+    None where n is not stated, and for a row that no intake would have let in: no interval makes sense of it.
+    """
+    if n is None or n < 1 or not value.is_finite() or (k is not None and not (k.is_finite() and 0 <= k <= n)):
+        return None
+    try:
+        count = count_of(value, n, lost, higher) if k is None else tally(k, n, lost, higher)[1]
+        return lower_bound(count, n, confidence), upper_bound(count, n, confidence)
+    except (ValueError, ArithmeticError):
+        return None
+
+
 @lru_cache(maxsize=256)
 def bound_function(statistic: str, confidence: Decimal) -> Callable[[int, int], Decimal]:
     """Return a memoised function (k, n) → bound for `lower_bound` or `upper_bound` at one confidence (0 to 1, exclusive)."""
