@@ -40,7 +40,7 @@ _OF_SUBJECT = ("kind", "key", "title", "provider", "candidate")
 _OF_KIND = {
     SubjectKind.AGENT.value: ("models", "prompt_digest", "tool_manifest_digest", "harness", "closed"),
     SubjectKind.ROUTE.value: ("models", "closed"),
-    SubjectKind.MODEL.value: ("snapshot", "effort", "fallbacks"),
+    SubjectKind.MODEL.value: ("snapshot", "effort", "quantisation", "fallbacks"),
 }
 _ANSWERED = re.compile(r"subject_version (.+)@([0-9]+) (new|known)\Z")
 _ANSWERED_SYSTEM = re.compile(r"system (.+) (new|known)\Z")
@@ -276,6 +276,7 @@ def _model(given: Body) -> dict[str, Any]:
     return {
         "snapshot": given.text("snapshot"),
         "effort": given.text("effort") or None,
+        "quantisation": given.text("quantisation") or None,
         "fallbacks": given.texts("fallbacks", most=MAX_NAMES),
     }
 

@@ -194,7 +194,8 @@ def benchmark_entry(raw: Raw, faults: Faults) -> BenchmarkEntry:
 
 def subject_entry(raw: Raw, faults: Faults) -> SubjectEntry:
     unknown_fields(raw, SubjectEntry._fields, faults)
-    pin = part_of(raw, "pin", ("provider", "snapshot", "effort", "fallbacks"), faults)
+    pin = part_of(raw, "pin", ("provider", "snapshot", "effort", "quantisation", "fallbacks"), faults)
+    quantisation = text_of(pin, "quantisation", faults)
     return SubjectEntry(
         text_of(raw, "key", faults, required=True),
         text_of(raw, "title", faults, required=True),
@@ -206,6 +207,7 @@ def subject_entry(raw: Raw, faults: Faults) -> SubjectEntry:
             "snapshot": text_of(pin, "snapshot", faults) or None,
             "effort": text_of(pin, "effort", faults) or None,
             "fallbacks": list(names_of(pin, "fallbacks", faults)),
+            **({"quantisation": quantisation} if quantisation else {}),
         },
     )
 

@@ -7,7 +7,7 @@
      "benchmarks": [{"key"*, "title"*, "publisher", "url", "description",
                      "versions": [{"version"*, "harness", "split", "tasks", "notes"}]}],
      "subjects":   [{"key"*, "title"*, "kind"*: "model", "provider", "candidate": bool,
-                     "pin"*: {"provider", "snapshot", "effort", "fallbacks": […]}}],
+                     "pin"*: {"provider", "snapshot", "effort", "quantisation", "fallbacks": […]}}],
      "aliases":    [{"name"*, "source"*, "subject"*, "reason"}],
      "teams":      [{"key"*, "title"*}],
      "people":     [{"key"*, "name"*, "team", "roles": […]}],

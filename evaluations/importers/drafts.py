@@ -36,6 +36,7 @@ from evaluations.importers.fields import (
     uid_of,
     word_of,
 )
+from evaluations.importers.names import name_of
 from evaluations.importers.worth import agrees, rate_from_counts
 from evaluations.kernel.numbers import plain
 
@@ -89,11 +90,11 @@ def evidence_of(
     """Return the draft of one evidence from its flat fields."""
     before = len(faults)
     draft = EvidenceDraft(
-        subject_as_written=text_of(raw, "subject", faults, required=True),
+        subject_as_written=name_of(raw, "subject", faults),
         source=source_of(raw, registry=registry, source=source, faults=faults),
         provenance=word_of(raw, "provenance", PROVENANCES, faults),
         run_status=word_of(raw, "run_status", RUN_STATUSES, faults, default="unknown"),
-        harness=text_of(raw, "harness", faults),
+        harness=name_of(raw, "harness", faults, required=False),
         run_ended_at=instant_of(raw, "run_ended_at", faults),
         published_at=instant_of(raw, "published_at", faults),
         answered_as_written=tuple(answered),

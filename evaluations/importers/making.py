@@ -21,9 +21,9 @@ from evaluations.importers.base import (
 from evaluations.importers.drafts import source_of, target_of
 from evaluations.importers.fields import Faults, Raw, is_clean_line
 from evaluations.importers.jsontext import path_text
-from evaluations.importers.names import foreign
 from evaluations.importers.outcomes import Attempt, Counts, tally
 from evaluations.importers.worth import rate_from_counts
+from evaluations.kernel.names import foreign
 
 MAX_NOTE = 2000
 MAX_HARNESS = 200

@@ -5,23 +5,14 @@ Effort, snapshot, provider prefix, fallback, quantisation and harness are part o
 
 import hashlib
 import re
-import unicodedata
 
 from evaluations.importers.fields import Fault, Faults, Raw, shown, text_of
+from evaluations.kernel.names import foreign
 
 MAX_SLICE = 60
+WRITE_ASCII = "a name that looks like another is another: write it in ASCII, or have it mapped by a profile"
 
-_OTHER = re.compile(r"[^\x20-\x7e]")
 _BETWEEN = re.compile(r"[^a-z0-9._-]+")
-
-
-def foreign(text: str) -> str:
-    """Return the first character outside printable ASCII as "U+0430 CYRILLIC SMALL LETTER A (place 3)", or ""."""
-    found = _OTHER.search(text)
-    if found is None:
-        return ""
-    letter = found[0]
-    return f"U+{ord(letter):04X} {unicodedata.name(letter, 'unnamed')} (place {found.start() + 1})"
 
 
 def name_of(raw: Raw, field: str, faults: Faults, *, required: bool = True) -> str:
@@ -29,8 +20,7 @@ def name_of(raw: Raw, field: str, faults: Faults, *, required: bool = True) -> s
     name = text_of(raw, field, faults, required=required)
     odd = foreign(name)
     if odd:
-        hint = "a name that looks like another is another: write it in ASCII, or have it mapped by a profile"
-        faults.append(Fault(field, f"{shown(name)} holds {odd}", hint, "look_alike"))
+        faults.append(Fault(field, f"{shown(name)} holds {odd}", WRITE_ASCII, "look_alike"))
         return ""
     return name
 

@@ -38,6 +38,7 @@ from evaluations.importers.drafts import (
     value_of,
 )
 from evaluations.importers.fields import Fault, Faults, closest, instant_of, is_clean_line, shown
+from evaluations.importers.names import name_of
 from evaluations.kernel.errors import InputRefused
 
 NAME = "writegate-csv"
@@ -353,5 +354,7 @@ def names_in_cell(raw: dict[str, object], field: str, faults: Faults) -> list[st
     for part in names:
         if not part or not part.isprintable() or len(part) > 200:
             faults.append(Fault(field, f"{shown(cell)} is no list of names", "write names separated by `|`"))
+            return []
+        if not name_of({field: part}, field, faults):
             return []
     return names

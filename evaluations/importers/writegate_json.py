@@ -47,6 +47,7 @@ from evaluations.importers.fields import (
     unknown_fields,
 )
 from evaluations.importers.jsontext import Located, Path, kind_of, line_of, locate, parse, path_text
+from evaluations.importers.names import name_of
 from evaluations.kernel.errors import InputRefused
 
 NAME = "writegate-json"
@@ -340,7 +341,7 @@ class _Reader:
         names: list[str] = []
         for index, item in enumerate(self.list_at(value, "names", path, line)):
             faults: Faults = []
-            name = text_of({"name": item}, "name", faults, required=True)
+            name = name_of({"name": item}, "name", faults)
             for fault in faults:
                 self.add(fault, (*path, index), line)
             names.append(name)

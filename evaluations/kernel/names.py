@@ -9,6 +9,16 @@ KEY_PATTERN = r"^[a-z0-9](?:[a-z0-9._:@+/-]*[a-z0-9])?$"
 KEY_MAX_LENGTH = 120
 
 _KEY = re.compile(KEY_PATTERN)
+_OTHER = re.compile(r"[^\x20-\x7e]")
+
+
+def foreign(text: str) -> str:
+    """Return the first character outside printable ASCII as "U+0430 CYRILLIC SMALL LETTER A (place 3)", or ""."""
+    found = _OTHER.search(text)
+    if found is None:
+        return ""
+    letter = found[0]
+    return f"U+{ord(letter):04X} {unicodedata.name(letter, 'unnamed')} (place {found.start() + 1})"
 
 
 def check_key(text: object, *, field: str) -> str:

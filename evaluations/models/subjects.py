@@ -37,8 +37,8 @@ class Subject(State):
 class SubjectVersion(Fact):
     """Fact. One exact configuration of a subject; `pin` holds the canonical bytes under `digest`.
 
-    A model's pin names provider, snapshot, effort and fallbacks; an agent's names the closed set of models it can reach, the
-    prompt digest, the tool manifest digest and the harness.
+    A model's pin names provider, snapshot, effort, quantisation and fallbacks; an agent's names the closed set of models it can reach,
+    the prompt digest, the tool manifest digest and the harness.
     """
 
     subject = models.ForeignKey(Subject, on_delete=models.PROTECT, related_name="versions")

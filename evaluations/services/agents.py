@@ -8,7 +8,7 @@ from evaluations.importers.fields import is_clean_line
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor
 from evaluations.kernel.errors import InputRefused, Problem
-from evaluations.kernel.names import key_problem
+from evaluations.kernel.names import foreign, key_problem
 from evaluations.kernel.services import service
 from evaluations.models import Subject, SubjectVersion
 from evaluations.selectors.subjects import model_versions_named, newest_version
@@ -102,10 +102,11 @@ def register_model(
     candidate: bool = True,
     snapshot: str,
     effort: str | None = None,
+    quantisation: str | None = None,
     fallbacks: Sequence[str] = (),
     request_id: str = "",
 ) -> Registered:
-    """Register a model and one version of it: provider, exact snapshot, effort, and the models it falls back to, in their order."""
+    """Register a model and one version of it: provider, exact snapshot, effort, quantisation, and what it falls back to, in order."""
     return apply_register_model(
         actor=actor,
         key=key,
@@ -114,6 +115,7 @@ def register_model(
         candidate=candidate,
         snapshot=snapshot,
         effort=effort,
+        quantisation=quantisation,
         fallbacks=fallbacks,
         request_id=request_id,
     )
@@ -204,6 +206,7 @@ def apply_register_model(
     candidate: bool = True,
     snapshot: str,
     effort: str | None = None,
+    quantisation: str | None = None,
     fallbacks: Sequence[str] = (),
     request_id: str = "",
 ) -> Registered:
@@ -213,7 +216,7 @@ def apply_register_model(
         problems.append(_missing("provider", "say who serves the model"))
     if not snapshot:
         problems.append(_missing("snapshot", "name the exact snapshot, such as 2026-06-01: an alias may move"))
-    problems += _line_problems({"snapshot": snapshot, "effort": effort or ""})
+    problems += _identity_problems({"snapshot": snapshot, "effort": effort or "", "quantisation": quantisation or ""})
     if len(fallbacks) > MAX_FALLBACKS:
         problems.append(Problem(f"{len(fallbacks)} are named", field="fallbacks", hint=f"name at most {MAX_FALLBACKS}"))
     found = (key_problem(name, field=f"fallbacks[{place}]") for place, name in enumerate(fallbacks))
@@ -221,6 +224,9 @@ def apply_register_model(
     if problems:
         raise InputRefused(problems)
     pin = {"provider": provider, "snapshot": snapshot, "effort": effort or None, "fallbacks": list(fallbacks)}
+    if quantisation:
+        # Only where it is stated: what was pinned without it keeps its digest.
+        pin["quantisation"] = quantisation
     return _register(
         SubjectKind.MODEL,
         pin,
@@ -285,7 +291,7 @@ def _members(models: Iterable[str], problems: list[Problem]) -> list[SubjectVers
 def _common_problems(key: str, title: str, provider: str) -> list[Problem]:
     problem = key_problem(key, field="key")
     found = [problem] if problem is not None else []
-    return found + _line_problems({"title": title}, limit=MAX_TITLE) + _line_problems({"provider": provider})
+    return found + _line_problems({"title": title}, limit=MAX_TITLE) + _identity_problems({"provider": provider})
 
 
 def _harness_problems(harness: Mapping[str, str]) -> list[Problem]:
@@ -301,7 +307,7 @@ def _harness_problems(harness: Mapping[str, str]) -> list[Problem]:
         for part in harness
         if part not in HARNESS_PARTS
     ]
-    return problems + _line_problems({f"harness.{part}": harness.get(part) or "" for part in HARNESS_PARTS})
+    return problems + _identity_problems({f"harness.{part}": harness.get(part) or "" for part in HARNESS_PARTS})
 
 
 def _line_problems(texts: Mapping[str, Any], *, limit: int = MAX_LINE) -> list[Problem]:
@@ -311,6 +317,17 @@ def _line_problems(texts: Mapping[str, Any], *, limit: int = MAX_LINE) -> list[P
         for field, text in texts.items()
         if text and (not isinstance(text, str) or not is_clean_line(text, limit=limit))
     ]
+
+
+def _identity_problems(texts: Mapping[str, Any]) -> list[Problem]:
+    """Return what is wrong with parts of an identity: plain lines, and in ASCII, so that none looks like another."""
+    found = _line_problems(texts)
+    found += [
+        Problem(f"`{text}` holds {foreign(text)}", field=field, code="look_alike", hint="write it in ASCII")
+        for field, text in texts.items()
+        if isinstance(text, str) and is_clean_line(text, limit=MAX_LINE) and foreign(text)
+    ]
+    return found
 
 
 def _missing(field: str, hint: str) -> Problem:

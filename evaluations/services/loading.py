@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from evaluations.importers.base import EvidenceDraft, Importer, ObservationDraft
+from evaluations.importers.names import WRITE_ASCII
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor
 from evaluations.kernel.canonical import digest as canonical_digest
 from evaluations.kernel.clock import now
 from evaluations.kernel.errors import InputRefused, Problem
+from evaluations.kernel.names import foreign
 from evaluations.models import BenchmarkVersion, Document, Evidence, Source
 from evaluations.selectors.registry import current_metrics
 
@@ -162,6 +164,13 @@ class EvidenceLoader:
             Problem("holds a NUL character", file=self._document.file_name, field=name)
             for name, held in draft._asdict().items()
             if (isinstance(held, str) and "\0" in held) or (isinstance(held, tuple) and "\0" in "".join(held))
+        ]
+        # Every importer refuses these with their place; this holds for all of them, whatever they forget.
+        problems += [
+            Problem(f"`{name}` holds {odd}", file=self._document.file_name, field=field, code="look_alike", hint=WRITE_ASCII)
+            for field, names in (("subject_as_written", (draft.subject_as_written,)), ("answered_by", draft.answered_as_written))
+            for name in names
+            if (odd := foreign(name))
         ]
         latest = self._moment + FUTURE_TOLERANCE
         for name in ("run_ended_at", "published_at"):

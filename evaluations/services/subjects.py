@@ -8,12 +8,13 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max, Q
 
+from evaluations.importers.names import WRITE_ASCII
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor
 from evaluations.kernel.canonical import canonical_bytes, digest_of
 from evaluations.kernel.clock import now
 from evaluations.kernel.errors import DomainError, ErrorKind, InputRefused, Problem
-from evaluations.kernel.names import check_key
+from evaluations.kernel.names import check_key, foreign
 from evaluations.kernel.services import service
 from evaluations.models import AliasAssignment, Evidence, Source, Subject, SubjectVersion, SubjectVersionMember
 from evaluations.signals import subject_version_registered, subject_versions_changed
@@ -175,6 +176,9 @@ def apply_assign_alias(
     name = name_as_written
     if not name.strip() or len(name) > MAX_NAME:
         raise InputRefused([Problem(f"a name has 1 to {MAX_NAME} characters", field="name_as_written")])
+    odd = foreign(name)
+    if odd:
+        raise InputRefused([Problem(f"`{name}` holds {odd}", field="name_as_written", code="look_alike", hint=WRITE_ASCII)])
     before = AliasAssignment.objects.filter(name_as_written=name, source=source).order_by("-id").first()
     if (
         before is not None

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from evaluations.kernel.names import foreign
 from policies.language.document import BROKEN, shown
 from policies.language.results import DRIFT_ACTIONS, Result
 
@@ -161,7 +162,8 @@ def _patterned(pattern: re.Pattern[str], rule: str) -> Leaf:
     def check(value: Any) -> Any:
         plain = _TEXT.check(value)
         if plain is not BROKEN and not pattern.match(plain):
-            raise refuse("name", f"{shown(plain)} is no name", rule)
+            odd = foreign(plain)
+            raise refuse("name", f"{shown(plain)} holds {odd}" if odd else f"{shown(plain)} is no name", rule)
         return plain
 
     # JSON Schema patterns know no `\Z`.

@@ -102,6 +102,7 @@ _PARTS: Mapping[str, Any] = {
     },
     "snapshot": {**_LINE, "description": "Model: the exact snapshot."},
     "effort": {**_LINE, "nullable": True, "description": "Model: the reasoning effort, where it is fixed."},
+    "quantisation": {**_LINE, "nullable": True, "description": "Model: such as fp8, where it runs in another one than its own."},
     "fallbacks": {
         "type": "array",
         "maxItems": MAX_FALLBACKS,
