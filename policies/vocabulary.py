@@ -27,6 +27,24 @@ class VersionState(models.TextChoices):
     RETIRED = "retired", "retired"
 
 
+class Said(models.TextChoices):
+    """What one of two compared texts says in a place; worked out, never stored."""
+
+    PASS = "pass", "passes"
+    FAIL = "fail", "fails"
+    NOT_ASKED = "not_asked", "is not asked"
+    UNJUDGED = "unjudged", "has not judged yet"
+
+
+class Change(models.TextChoices):
+    """What becomes of an answer when another text comes into force; worked out, never stored."""
+
+    NEWLY_PERMITTED = "newly_permitted", "newly permitted"
+    NEWLY_REFUSED = "newly_refused", "newly refused"
+    UNCHANGED = "unchanged", "unchanged"
+    UNJUDGED = "unjudged", "not judged yet"
+
+
 class Environment(models.TextChoices):
     PRODUCTION = "production", "production"
     STAGING = "staging", "staging"

@@ -23,8 +23,9 @@ _KEYS: Mapping[str, Sequence[str]] = {
     "obstacles": ("sentence",),
     "tests": ("name",),
     "lint": ("code", "place", "message"),
-    "newly_permitted": ("subject", "subject_version", "domain"),
-    "newly_refused": ("subject", "subject_version", "domain"),
+    "newly_permitted": ("subject", "subject_version", "domain", "systems"),
+    "newly_refused": ("subject", "subject_version", "domain", "systems"),
+    "nearest": ("subject", "subject_version", "domain", "systems"),
 }
 """By which fields the items of a list are known again."""
 

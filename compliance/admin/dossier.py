@@ -11,7 +11,7 @@ from compliance.selectors.proposals import plain_value
 from evaluations.kernel.display import Cell, instant, link, list_link, ticked
 from evaluations.models import Evidence
 from evaluations.vocabulary import Unit
-from policies.admin.marks import domain_words, lint_chip, reason_words, result_chip
+from policies.admin.marks import domain_words, lint_chip, reason_words, result_chip, said_words
 from policies.admin.reading import rule_from_core
 from policies.language.compiled import CompiledPolicy
 from policies.language.explain import sentence
@@ -193,22 +193,34 @@ def _blast(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _impact(value: Mapping[str, Any]) -> dict[str, Any]:
-    def rows(name: str) -> list[str]:
-        return [
-            f"{row['subject']} v{row['subject_version']} in {domain_words(row['domain'])}: {row['before']} → {row['after']}"
-            for row in value[name]
-        ]
-
+    numbers = [
+        ("Newly permitted", value["newly_permitted_count"], _impact_rows(value["newly_permitted"])),
+        ("Newly refused", value["newly_refused_count"], _impact_rows(value["newly_refused"])),
+        ("Unchanged", value["unchanged"], []),
+    ]
+    if "nearest" in value:
+        numbers.append(("Near the edge", value["near_edge_count"], _impact_rows(value["nearest"])))
+    if value["unjudged"]:
+        numbers.append(("Not judged yet", value["unjudged"], []))
     return {
-        "numbers": [
-            ("Newly permitted", value["newly_permitted_count"], rows("newly_permitted")),
-            ("Newly refused", value["newly_refused_count"], rows("newly_refused")),
-            ("Unchanged", value["unchanged"], []),
-            ("Not judged yet", value["unjudged"], []),
-        ],
+        "numbers": numbers,
         "grants": value["grants_refused_count"],
         "no_new_access": value["no_new_access"],
+        "why": "; ".join(value.get("why", ())),
     }
+
+
+def _impact_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    told = []
+    for row in rows:
+        place = f"{row['subject']} v{row['subject_version']} in {domain_words(row['domain'])}"
+        if row.get("systems"):
+            place += f" ({row['systems']})"
+        before, after = (said_words(row[side]) for side in ("before", "after"))
+        words = after if before == after else f"{before} → {after}"
+        distance = row.get("distance")
+        told.append(f"{place}: {words}" + (f", {Decimal(distance):.1f} points from turning" if distance is not None else ""))
+    return told
 
 
 def _lint(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:

@@ -1,135 +1,306 @@
-"""What a policy version would change if it came into force: whom it newly permits and refuses, and which grants it would end."""
+"""What a policy text would change if it came into force: whom it newly permits and refuses, which grants, and who is near the edge."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from hashlib import sha256
+from heapq import heappush, heapreplace
+from itertools import count
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from compliance.models import Grant
-from compliance.vocabulary import GrantStatus
-from evaluations.kernel.clock import now
-from evaluations.models import SubjectVersion
+from compliance.selectors.grants import with_standing
+from compliance.vocabulary import EffectiveStatus
+from evaluations.kernel.canonical import DIGEST_PREFIX, canonical_bytes
 from evaluations.selectors.subjects import current_versions
 from policies.language.compiled import CompiledPolicy
-from policies.models import PolicyVersion, Standing
-from policies.selectors.bindings import judged_keys
+from policies.models import Policy, PolicyVersion, System
+from policies.selectors.bindings import live_bindings
+from policies.selectors.comparing import (
+    Compared,
+    Place,
+    compare_judging,
+    compare_standing,
+    places_of,
+    slices_of,
+)
 from policies.selectors.policies import compile_version, version_in_force, versions_to_keep_judged
-from policies.vocabulary import Outcome
+from policies.vocabulary import Change, Said
 
 SHOWN = 50
+NEAREST = 10
+NEAR = Decimal(3)
+"""At most so many points from turning is near the edge."""
+_SYSTEMS_NAMED = 5
+
+LISTED = (Change.NEWLY_PERMITTED, Change.NEWLY_REFUSED)
+Progress = Callable[[int, int], None]
+"""Hears how many subject versions are done, of how many."""
+
+
+class Texts(NamedTuple):
+    """A text that may come into force, and the one it is compared with; None where there is none: then nobody is permitted."""
+
+    after: CompiledPolicy
+    before: CompiledPolicy | None = None
+
+    def loosened(self) -> list[str]:
+        """Return in which ways the new text asks less of a question than the old one, whatever is known about subjects."""
+        if self.before is None:
+            return []
+        found = [
+            f"it no longer covers the action `{action}`" for action in self.before.actions if action not in self.after.actions
+        ]
+        when, earlier = (None if one.applies_when is None else one.applies_when.text for one in (self.after, self.before))
+        if when is not None and when != earlier:
+            found.append("it covers under another condition")
+        kept = {guardrail.when.text for guardrail in self.after.forbid}
+        found += [
+            f"its guardrail `{guardrail.id}` is gone or reads otherwise"
+            for guardrail in self.before.forbid
+            if guardrail.when.text not in kept
+        ]
+        return found
 
 
 class ImpactRow(NamedTuple):
-    """A subject version in a domain, under one tightening, for which two versions of a policy differ."""
+    """A subject version in a place for which two texts differ, or that is near the edge of the new one.
+
+    `systems` names the first systems of the place, "" where none is registered. `distance` is how far the new answer is from turning.
+    """
 
     subject: str
     subject_version: int
     domain: str
+    systems: str
     before: str
     after: str
-
-
-Differing = tuple[tuple[int, str], str, str]
+    distance: Decimal | None
 
 
 class Impact(NamedTuple):
-    """What an activation would change.
+    """What a change of text would change, over subject versions in the places in which they are judged.
 
-    `unjudged` counts subject versions, by domain, on which the new version has said nothing yet, or is not kept up to date.
-    `narrower` is true where it no longer covers some action, or covers under another condition: what it leaves it no longer refuses.
+    The lists hold the first of each kind, their counts all. `near` counts those at most `NEAR` from turning; `nearest` are the
+    nearest of them all. `unjudged` counts what the new version has said nothing about yet. `loosened` says in which ways the text
+    itself asks less. `digest` is that of every row that differs, in order. `judged_at` is the instant of the newest verdict among
+    those it shows, None where it was judged for the occasion. `grants_refused` are live grants that it would no longer carry,
+    `grants_permitted` those that it would carry again.
     """
 
     newly_permitted: Sequence[ImpactRow]
     newly_refused: Sequence[ImpactRow]
-    unchanged: int
-    unjudged: int
-    narrower: bool
+    counts: Mapping[Change, int]
+    near: int
+    nearest: Sequence[ImpactRow]
+    loosened: Sequence[str]
+    digest: str
+    judged_at: datetime | None
     grants_refused: Sequence[str]
+    grants_refused_count: int
+    grants_permitted: Sequence[str]
+    grants_permitted_count: int
+
+    @property
+    def unjudged(self) -> int:
+        return self.counts[Change.UNJUDGED]
+
+    @property
+    def why(self) -> list[str]:
+        """Return why it may open access, in sentences; none where it opens none."""
+        permitted = self.counts[Change.NEWLY_PERMITTED]
+        found = [f"{permitted:,} newly permitted"] if permitted else []
+        if self.unjudged:
+            found.append(f"{self.unjudged:,} not judged yet, which it may permit")
+        return [*found, *self.loosened]
 
     @property
     def no_new_access(self) -> bool:
-        return not self.newly_permitted and not self.unjudged and not self.narrower
+        return not self.why
 
     def as_value(self) -> dict[str, Any]:
-        """Return the canonical value that a dossier holds: whole counts, and the first of each list."""
+        """Return the canonical value that a dossier holds and the API answers: whole counts, and the first of each list."""
         return {
             "no_new_access": self.no_new_access,
-            "newly_permitted": [row._asdict() for row in self.newly_permitted[:SHOWN]],
-            "newly_permitted_count": len(self.newly_permitted),
-            "newly_refused": [row._asdict() for row in self.newly_refused[:SHOWN]],
-            "newly_refused_count": len(self.newly_refused),
-            "unchanged": self.unchanged,
+            "why": self.why,
+            "newly_permitted": [row._asdict() for row in self.newly_permitted],
+            "newly_permitted_count": self.counts[Change.NEWLY_PERMITTED],
+            "newly_refused": [row._asdict() for row in self.newly_refused],
+            "newly_refused_count": self.counts[Change.NEWLY_REFUSED],
+            "unchanged": self.counts[Change.UNCHANGED],
             "unjudged": self.unjudged,
-            "narrower": self.narrower,
-            "grants_refused": list(self.grants_refused[:SHOWN]),
-            "grants_refused_count": len(self.grants_refused),
+            "near_edge_count": self.near,
+            "nearest": [row._asdict() for row in self.nearest],
+            "lists_digest": self.digest,
+            "judged_at": self.judged_at,
+            "grants_refused": list(self.grants_refused),
+            "grants_refused_count": self.grants_refused_count,
+            "grants_permitted": list(self.grants_permitted),
+            "grants_permitted_count": self.grants_permitted_count,
         }
 
 
-def read_impact(version: PolicyVersion) -> Impact:
-    """Compare what stands under a version with what stands under the one in force.
+class Tally:
+    """Adds up what is compared, keeping no more than it will show."""
 
-    Where none is in force nothing is permitted, so whatever the version passes is newly permitted. Only the newest version and the one
-    in force are kept judged; whatever the version has not judged it may permit, so it counts as if it did.
+    def __init__(self, texts: Texts, grants: Mapping[int, Sequence[tuple[UUID, frozenset[str]]]], *, shown: int = SHOWN) -> None:
+        self._texts = texts
+        self._grants = grants
+        self._shown = shown
+        self._counts = dict.fromkeys(Change, 0)
+        self._listed: dict[Change, list[ImpactRow]] = {change: [] for change in LISTED}
+        self._near = 0
+        # A heap of the nearest with the farthest on top; the number keeps equal distances in the order in which they came.
+        self._nearest: list[tuple[Decimal, int, ImpactRow, datetime | None]] = []
+        self._number = count()
+        self._digest = sha256()
+        self._judged_at: datetime | None = None
+        self._carried: dict[Change, dict[UUID, None]] = {change: {} for change in LISTED}
+
+    def add(self, compared: Compared) -> None:
+        change = compared.change
+        self._counts[change] += 1
+        edge = compared.distance
+        if change in self._listed:
+            row = row_of(compared)
+            self._digest.update(canonical_bytes([str(change), *row[:-1]]))
+            self._seen(compared.as_of)
+            if len(self._listed[change]) < self._shown:
+                self._listed[change].append(row)
+        if edge is not None:
+            self._near += edge <= NEAR
+            self._consider(edge, compared)
+        for uid, systems in self._grants.get(compared.version.pk, ()):
+            if not systems.isdisjoint(compared.place.systems) and compared.before != compared.after:
+                if compared.after == Said.FAIL:
+                    self._carried[Change.NEWLY_REFUSED][uid] = None
+                elif compared.before == Said.FAIL:
+                    self._carried[Change.NEWLY_PERMITTED][uid] = None
+
+    def _consider(self, edge: Decimal, compared: Compared) -> None:
+        if len(self._nearest) < NEAREST:
+            heappush(self._nearest, (-edge, -next(self._number), row_of(compared), compared.as_of))
+        elif edge < -self._nearest[0][0]:
+            heapreplace(self._nearest, (-edge, -next(self._number), row_of(compared), compared.as_of))
+
+    def _seen(self, moment: datetime | None) -> None:
+        if moment is not None and (self._judged_at is None or moment > self._judged_at):
+            self._judged_at = moment
+
+    def impact(self) -> Impact:
+        nearest = sorted(self._nearest, key=lambda item: (-item[0], -item[1]))
+        for *_, moment in nearest:
+            self._seen(moment)
+        refused, permitted = (
+            [str(uid) for uid in self._carried[change]] for change in (Change.NEWLY_REFUSED, Change.NEWLY_PERMITTED)
+        )
+        return Impact(
+            self._listed[Change.NEWLY_PERMITTED],
+            self._listed[Change.NEWLY_REFUSED],
+            self._counts,
+            self._near,
+            [row for _, _, row, _ in nearest],
+            self._texts.loosened(),
+            DIGEST_PREFIX + self._digest.hexdigest(),
+            self._judged_at,
+            refused[: self._shown],
+            len(refused),
+            permitted[: self._shown],
+            len(permitted),
+        )
+
+
+class Measure(NamedTuple):
+    """What an impact is measured over: the places in which the texts are asked, subject versions, and their live grants."""
+
+    texts: Texts
+    places: Sequence[Place]
+    versions: Sequence[int]
+    grants: Mapping[int, Sequence[tuple[UUID, frozenset[str]]]]
+    at: datetime
+
+
+def measure_of(texts: Texts, *, at: datetime) -> Measure:
+    """Return what the impact of a change of text is measured over now: the newest version of each subject, and those with a grant."""
+    policy = Policy.objects.filter(name=texts.after.name).first()
+    bindings = [] if policy is None else live_bindings(policy)
+    places = places_of(texts.before, texts.after, systems=list(System.objects.order_by("key")), bindings=bindings, at=at)
+    grants = _live_grants(at)
+    return Measure(texts, places, sorted({*(version.pk for version in current_versions(known_at=at)), *grants}), grants, at)
+
+
+def measure_impact(texts: Texts, *, at: datetime, shown: int = SHOWN, progress: Progress | None = None) -> Impact:
+    """Judge every subject version by both texts, as of an instant, and add up what differs."""
+    measure = measure_of(texts, at=at)
+    tally = Tally(texts, measure.grants, shown=shown)
+    done = 0
+    for versions in slices_of(measure.versions):
+        for compared in compare_judging(measure.places, versions, at=at):
+            tally.add(compared)
+        done += len(versions)
+        if progress is not None:
+            progress(done, len(measure.versions))
+    return tally.impact()
+
+
+def read_impact(version: PolicyVersion, *, at: datetime, shown: int = SHOWN) -> Impact:
+    """Return what a version would change against the one in force.
+
+    Both are kept judged while the version is its policy's newest: then what stands is read, which costs a fraction. Whatever it has not
+    judged yet it may permit, so that counts as if it did. An older version, to which somebody would go back, is judged here.
     """
+    texts = texts_of(version)
     before = version_in_force(version.policy)
-    kept = {item.pk for item in versions_to_keep_judged([version.policy_id])}
-    new = _outcomes(version) if version.pk in kept else {}
-    old = {} if before is None else _outcomes(before)
-    permitted: list[Differing] = []
-    refused: list[Differing] = []
-    unchanged = 0
-    for key, after in new.items():
-        was = old.get(key, Outcome.FAIL)
-        if was == after:
-            unchanged += 1
-        else:
-            (permitted if after == Outcome.PASS else refused).append((key, was, after))
-    current = SubjectVersion.objects.filter(pk__in={key[0] for key in (*new, *old)}).select_related("subject")
-    names = {item.pk: item for item in current}
-    failing = {subject_version for (subject_version, _), after in new.items() if after != Outcome.PASS}
-    grants = (
-        Grant.objects.filter(status=GrantStatus.ACTIVE, subject_version__in=failing).order_by("id").values_list("uid", flat=True)
+    if not is_kept(version):
+        return measure_impact(texts, at=at, shown=shown)
+    measure = measure_of(texts, at=at)
+    tally = Tally(texts, measure.grants, shown=shown)
+    for versions in slices_of(measure.versions):
+        for compared in compare_standing(measure.places, versions, before=before, after=version):
+            tally.add(compared)
+    return tally.impact()
+
+
+def texts_of(version: PolicyVersion, against: PolicyVersion | None = None) -> Texts:
+    """Return a version beside another, unless given the one in force."""
+    before = version_in_force(version.policy) if against is None else against
+    return Texts(compile_version(version), None if before is None else compile_version(before))
+
+
+def is_kept(version: PolicyVersion) -> bool:
+    """True where what stands under a version is kept judged."""
+    return version.pk in {kept.pk for kept in versions_to_keep_judged([version.policy_id])}
+
+
+def row_of(compared: Compared) -> ImpactRow:
+    """Return what is shown of a comparison."""
+    version, place = compared.version, compared.place
+    return ImpactRow(
+        version.subject.key,
+        version.number,
+        place.domain,
+        _named(place.systems),
+        str(compared.before),
+        str(compared.after),
+        compared.distance,
     )
-    return Impact(
-        [_row(names[key[0]], key[1], was, after) for key, was, after in permitted],
-        [_row(names[key[0]], key[1], was, after) for key, was, after in refused],
-        unchanged,
-        len((set(old) | _expected(version)) - set(new)),
-        before is not None and _is_narrower(compile_version(version), compile_version(before)),
-        [str(uid) for uid in grants],
-    )
 
 
-def _outcomes(version: PolicyVersion) -> dict[tuple[int, str], str]:
-    """Return by (subject version, domain) the worst outcome over every tightening under which the version is kept judged; where one of
-    them has not been judged, nothing.
-    """
-    keys = {(key.domain, key.params_digest) for key in judged_keys([version])}
-    wanted = Counter(domain for domain, _ in keys)
-    found: dict[tuple[int, str], str] = {}
-    judged: Counter[tuple[int, str]] = Counter()
-    rows = Standing.objects.filter(policy_version=version).order_by("subject_version_id", "domain")
-    for subject_version, domain, params_digest, outcome in rows.values_list(
-        "subject_version_id", "domain", "params_digest", "verdict__outcome"
-    ):
-        if (domain, params_digest) in keys:
-            held = found.get((subject_version, domain), Outcome.PASS)
-            found[subject_version, domain] = outcome if held == Outcome.PASS else held
-            judged[subject_version, domain] += 1
-    return {key: outcome for key, outcome in found.items() if judged[key] == wanted[key[1]]}
+def _named(systems: Collection[str]) -> str:
+    first = list(systems)[:_SYSTEMS_NAMED]
+    more = len(systems) - len(first)
+    return ", ".join(first) + (f" and {more:,} more" if more else "")
 
 
-def _expected(version: PolicyVersion) -> set[tuple[int, str]]:
-    """Return each current subject version that can be judged, with each domain in which the version judges."""
-    domains = {key.domain for key in judged_keys([version])}
-    return {(item.pk, domain) for item in current_versions(known_at=now()) if item.closed for domain in domains}
-
-
-def _is_narrower(after: CompiledPolicy, before: CompiledPolicy) -> bool:
-    when = None if after.applies_when is None else after.applies_when.text
-    earlier = None if before.applies_when is None else before.applies_when.text
-    return bool(set(before.actions) - set(after.actions)) or (when is not None and when != earlier)
-
-
-def _row(version: SubjectVersion, domain: str, before: str, after: str) -> ImpactRow:
-    return ImpactRow(version.subject.key, version.number, domain, str(before), str(after))
+def _live_grants(at: datetime) -> dict[int, list[tuple[UUID, frozenset[str]]]]:
+    """Return the grants that may be used at an instant, or will be once they begin, with their systems, by subject version."""
+    live = with_standing(Grant.objects.all(), at=at).filter(standing__in=[EffectiveStatus.ACTIVE, EffectiveStatus.NOT_BEGUN])
+    systems: defaultdict[tuple[int, UUID], set[str]] = defaultdict(set)
+    for version, uid, key in live.order_by("id").values_list("subject_version", "uid", "grant_systems__system__key"):
+        systems[version, uid].add(key)
+    found: defaultdict[int, list[tuple[UUID, frozenset[str]]]] = defaultdict(list)
+    for (version, uid), keys in systems.items():
+        found[version].append((uid, frozenset(keys)))
+    return dict(found)

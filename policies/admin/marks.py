@@ -6,7 +6,7 @@ from evaluations.kernel.display import Cell, Mark, chip
 from evaluations.vocabulary import Domain
 from policies.language.lint import Level
 from policies.language.results import Note, Reason
-from policies.vocabulary import ANY_DOMAIN, Result, VersionState
+from policies.vocabulary import ANY_DOMAIN, Result, Said, VersionState
 
 RESULT_MARKS = {
     Result.PASS: Mark("passes", "pass", "check_circle"),
@@ -77,6 +77,11 @@ def lint_chip(level: str) -> Cell:
 
 def reason_words(reason: str) -> str:
     return REASON_WORDS.get(reason, reason.replace("_", " "))
+
+
+def said_words(word: str) -> str:
+    """Return what a text says in a place, as a reader says it."""
+    return str(Said(word).label) if word in Said.values else word
 
 
 def domain_words(domain: str) -> str:

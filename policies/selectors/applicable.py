@@ -70,16 +70,21 @@ def ask_facts(subject: Subject, action: str, system: System, requester: Mapping[
     return {
         "subject": {"key": subject.key, "kind": subject.kind, "provider": subject.provider},
         "action": {"name": action},
-        "resource": {
-            "key": system.key,
-            "domain": system.domain,
-            "environment": system.environment,
-            "reversible": system.reversible,
-            "open_incident": system.open_incident,
-            "owner": system.owner,
-        },
+        "resource": system_facts(system),
         "requester": dict(requester or {}),
         "now": at,
+    }
+
+
+def system_facts(system: System) -> dict[str, Any]:
+    """Return what conditions read about a system."""
+    return {
+        "key": system.key,
+        "domain": system.domain,
+        "environment": system.environment,
+        "reversible": system.reversible,
+        "open_incident": system.open_incident,
+        "owner": system.owner,
     }
 
 

@@ -33,7 +33,7 @@ def build_activation_dossier(request: SignOffRequest, *, at: datetime) -> Built:
     version = PolicyVersion.objects.select_related("policy").get(pk=request.policy_version_id)
     compiled = compile_version(version)
     before = version_in_force(version.policy)
-    impact = read_impact(version)
+    impact = read_impact(version, at=at)
     checked = check_version(version)
     quorums = [floor_quorum(FLOOR)]
     replaced = None if before is None else compile_version(before).sign_offs

@@ -237,7 +237,9 @@ class TestActivations:
             author, bar=80, **{"{actions: [write]}": "{actions: [write], when: resource.reversible == true}"}
         )
         request = request_activation(actor=signing.actor_of(author), version=narrower, reason="fewer systems")
-        assert plain_value(bytes(request.dossier.content))["impact"]["narrower"] is True
+        asked = plain_value(bytes(request.dossier.content))
+        assert asked["impact"]["why"] == ["it covers under another condition"]
+        assert {factor["approve"] for factor in asked["quorum"]["all_of"] if factor["role"] == "policy_approver"} == {3}
 
 
 class TestBindings:
