@@ -14,6 +14,7 @@ from evaluations.importers.base import MAX_BYTES, MAX_LINE_BYTES, refuse, too_la
 from evaluations.kernel.errors import InputRefused
 
 CHUNK_BYTES = 256 * 1024
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _HINT = "save it as UTF-8 without a byte order mark"
 
@@ -22,7 +23,7 @@ def check_encoding(head: bytes, name: str) -> None:
     """Refuse what the first bytes give away: an empty file, byte order marks, UTF-16 and UTF-32."""
     if not head:
         raise refuse("the file is empty", file=name, code="empty", hint="give a file with at least one observation")
-    if head.startswith(b"\xef\xbb\xbf"):
+    if head.startswith(BYTE_ORDER_MARK):
         raise refuse("the file begins with a UTF-8 byte order mark", file=name, line=1, code="byte_order_mark", hint=_HINT)
     if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")):
         raise refuse(

@@ -131,10 +131,11 @@ class Maker:
         on: On,
         n: int | None = None,
         repeats: int | None = None,
+        missing: tuple[int | None, int | None] = (None, None),
         judge: dict[str, Any] | None = None,
         locator: str = "",
     ) -> None:
-        """Add a value that the file states without counts."""
+        """Add a value that stands without a count of hits. `missing` is how many of n errored, and how many are unscored."""
         observation = ObservationDraft(
             metric=definition.key,
             benchmark=on.benchmark,
@@ -145,8 +146,8 @@ class Maker:
             k=None,
             n=n,
             repeats=repeats,
-            errored=None,
-            unscored=None,
+            errored=missing[0],
+            unscored=missing[1],
             judge=judge,
             locator=(locator or f"{evidence.locator} {definition.key}")[:300].strip(),
         )

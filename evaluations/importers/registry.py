@@ -12,6 +12,7 @@ from evaluations.importers import (
     agentdojo_luna,
     artificial_analysis,
     enterpriseops_gym,
+    inspect,
     mole,
     odcv_bench,
     tau2_bench,
@@ -33,12 +34,13 @@ from evaluations.importers.base import (
     SingleImporter,
     refuse,
 )
-from evaluations.importers.decoding import check_encoding
+from evaluations.importers.decoding import BYTE_ORDER_MARK, check_encoding
 from evaluations.importers.profiles import check_importer
 
 HEAD_BYTES = 64 * 1024
 
 IMPORTERS: tuple[Importer, ...] = (
+    cast(Importer, inspect),
     cast(Importer, odcv_bench),
     cast(Importer, enterpriseops_gym),
     cast(Importer, agentdojo_luna),
@@ -70,6 +72,11 @@ def pick(name: str | None, head: bytes, filename: str) -> Importer:
         raise refuse(f"unknown format `{name}`", file=filename, field="format", code="unknown_format", hint=f"known: {known}")
     head = gzip_head(head, limit=HEAD_BYTES)
     if not looks_like_zip(head):
+        bare = head.removeprefix(BYTE_ORDER_MARK)
+        if bare != head and any(
+            getattr(importer, "READS_MARK", False) and importer.sniff(bare, filename) for importer in IMPORTERS
+        ):
+            head = bare
         check_encoding(head, filename)
     for importer in IMPORTERS:
         if importer.sniff(head[:HEAD_BYTES], filename):

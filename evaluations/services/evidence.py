@@ -25,8 +25,12 @@ MAX_FILE_NAME = 200
 MAX_TITLE, MAX_URL, MAX_LICENCE = 300, 1000, 200
 MEDIA_TYPES = {
     ".csv": "text/csv",
+    ".eval": "application/zip",
     ".json": "application/json",
     ".jsonl": "application/jsonl",
+    ".md": "text/markdown",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
     ".zip": "application/zip",
 }
 

@@ -7,6 +7,7 @@ import pytest
 from evaluations.importers import archives
 from evaluations.kernel.errors import InputRefused
 from tests.evaluations.importers.helpers import only
+from tests.support.evidence_files import evidence_bytes
 
 
 def zipped(*members: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -98,3 +99,48 @@ def test_an_encrypted_member_is_refused():
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_rare_compression_is_refused(method):
     assert refused(zipped(("a.csv", b"x" * 100), method=method)) == "unsafe_archive"
+
+
+ZSTANDARD = evidence_bytes("inspect/generated/success-20.eval")
+
+
+def opened(data: bytes, **options) -> archives.Archive:
+    return archives.Archive(io.BytesIO(data), name="given.zip", **options)
+
+
+def archive_refused(data: bytes, member: str = "header.json", **options) -> str:
+    with pytest.raises(InputRefused) as caught:
+        opened(data, **options).read(member, limit=1024 * 1024)
+    problem = only(list(caught.value.problems))
+    assert problem.file.startswith("given.zip")
+    return problem.code
+
+
+def test_members_compressed_with_zstandard_read_and_are_checked():
+    archive = opened(ZSTANDARD)
+    header = archive.members["header.json"]
+    assert header.compress_type == archives.ZSTANDARD
+    with archive.open("header.json") as first, archive.open("summaries.json") as second:  # in turns
+        assert (first.read(10), second.read(10)) == (b'{"version"', b'[{"id":"t0')
+        assert len(first.read()) == header.file_size - 10
+    start = header.header_offset + 45
+    for place in (start, start + 100, start + header.compress_size // 2):
+        damaged = bytearray(ZSTANDARD)
+        damaged[place] ^= 0xFF
+        assert archive_refused(bytes(damaged)) == "broken_archive"
+
+
+def test_an_archives_members_are_bounded_while_they_expand(monkeypatch):
+    monkeypatch.setattr(archives, "_ALLOWED_ANYWAY", 1000)
+    monkeypatch.setattr(archives, "MAX_EXPANSION", 0)
+    assert archive_refused(ZSTANDARD) == "expansion"
+    assert archive_refused(zipped(("header.json", b"0" * 100_000))) == "expansion"
+
+
+def test_an_archive_of_too_many_members_or_with_one_twice_is_refused():
+    assert archive_refused(ZSTANDARD, max_members=3) == "too_large"
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        data = zipped(("header.json", b"1"), ("header.json", b"2"))
+    assert archive_refused(data) == "unsafe_archive"
+    assert archive_refused(zipped(("header.json", b"x" * 100), method=zipfile.ZIP_BZIP2)) == "unsafe_archive"
+    assert archive_refused(ZSTANDARD[:-30]) == "broken_archive"

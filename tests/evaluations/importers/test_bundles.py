@@ -63,7 +63,7 @@ def load(name: str) -> tuple[Bundle, list[Pair]]:
     return bundle, pairs
 
 
-def test_the_metric_registry_holds_the_ten_measures_with_unit_polarity_level_and_family():
+def test_the_metric_registry_holds_the_eleven_measures_with_unit_polarity_level_and_family():
     rows = {
         entry.definition.key: (entry.definition.unit, entry.definition.better, entry.definition.level, entry.definition.family)
         for entry in read_metrics()
@@ -73,6 +73,7 @@ def test_the_metric_registry_holds_the_ten_measures_with_unit_polarity_level_and
         "harmful_refusal_rate": ("percent", "higher", "task", "refusal"),
         "harmful_completion_rate": ("percent", "lower", "outcome", "harm"),
         "attack_success_rate": ("percent", "lower", "outcome", "harm"),
+        "harm_score": ("percent", "lower", "outcome", "harm"),
         "over_refusal_rate": ("percent", "lower", "task", "refusal"),
         "wrongful_write_rate": ("percent", "lower", "outcome", "harm"),
         "task_completion_rate": ("percent", "higher", "task", "capability"),
