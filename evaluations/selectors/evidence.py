@@ -66,6 +66,10 @@ _MEANING = """
 
 # Built from constants of this module alone; every value is a bound parameter. What is asked about evidence is asked once for each
 # piece of it, before its observations are joined.
+#
+# A ruling is about a run, not about the bytes that told of it: whoever hands in the very numbers of a disputed or retracted run once
+# more, in another document, by another importer or as a newer revision, hands in what has been ruled on. `ruled` holds those runs,
+# found by their evidence alone, since few are ruled on. Other numbers for the same run are a correction, and stand by themselves.
 _OBSERVATIONS = f"""
 WITH named AS MATERIALIZED (
     SELECT DISTINCT name_as_written FROM evaluations_aliasassignment
@@ -94,12 +98,25 @@ WITH named AS MATERIALIZED (
     LEFT JOIN trusted t ON t.source_id = e.source_id
     CROSS JOIN LATERAL ({_MEANING.format(name="e.subject_as_written")}) meaning
     WHERE e.recorded_at <= %(known_at)s AND meaning.subject_version_id = ANY(%(ids)s)
+), ruled AS MATERIALIZED (
+    SELECT DISTINCT ON (e.version_id, e.source, e.about, e.harness, e.run_ended, e.ended_at, o.metric_id, o.benchmark_version_id,
+            o.slice, o.value, o.k, o.n)
+        e.version_id, e.source, e.about, e.harness, e.run_ended, e.ended_at, o.metric_id, o.benchmark_version_id, o.slice,
+        o.value, o.k, o.n, e.ruling
+    FROM meant e CROSS JOIN LATERAL (SELECT * FROM evaluations_observation WHERE evidence_id = e.id OFFSET 0) o
+    WHERE e.ruling IN ('retracted', 'disputed', 'dispute_upheld')
+    ORDER BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, array_position(ARRAY['retracted', 'dispute_upheld', 'disputed'], e.ruling)
 )
 SELECT e.version_id, e.uid, o.ordinal, e.subject_as_written, e.source, e.trust, e.provenance, e.attested, m.key, b.key,
     bv.version, o.slice, o.value, o.value_as_written, o.k, o.n, o.repeats, o.errored, o.unscored, e.run_status, e.ended_at,
-    e.run_ended, e.harness, e.about, e.identity_problem, e.ruling, e.supersedes
+    e.run_ended, e.harness, e.about, e.identity_problem, CASE WHEN e.ruling = 'retracted' THEN e.ruling
+        ELSE coalesce(r.ruling, e.ruling) END, e.supersedes
 FROM meant e
 JOIN evaluations_observation o ON o.evidence_id = e.id
+LEFT JOIN ruled r ON r.version_id = e.version_id AND r.source = e.source AND r.about = e.about AND r.harness = e.harness
+    AND r.run_ended = e.run_ended AND r.metric_id = o.metric_id AND r.benchmark_version_id = o.benchmark_version_id
+    AND r.slice = o.slice AND r.value = o.value AND r.ended_at IS NOT DISTINCT FROM e.ended_at
+    AND r.k IS NOT DISTINCT FROM o.k AND r.n IS NOT DISTINCT FROM o.n
 JOIN evaluations_metric m ON m.id = o.metric_id
 JOIN evaluations_benchmarkversion bv ON bv.id = o.benchmark_version_id
 JOIN evaluations_benchmark b ON b.id = bv.benchmark_id

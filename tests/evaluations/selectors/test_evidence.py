@@ -1,10 +1,12 @@
 """Which observations speak about whom: names, sources, dates, rulings and trust, as known at an instant."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
 
 from compliance.vocabulary import RequestKind
+from evaluations.importers import writegate_json
 from evaluations.kernel.clock import now
 from evaluations.kernel.services import service_transaction
 from evaluations.models import Evidence, Source, SubjectVersion
@@ -128,3 +130,96 @@ def test_the_same_file_again_does_not_revive_what_was_retracted() -> None:
     again = world.submit(world.submission("m"))
     assert (again.evidence, again.repeated) == (0, 1)
     assert [item.ruling for item in seen(version)] == ["retracted"]
+
+
+CSV_ROW = (
+    "subject,source,provenance,run_status,run_ended_at,metric,benchmark,version,unit,value\n"
+    "m,lab,run_log,complete,2026-11-01T00:00:00Z,infeasible_refusal_rate,bench,1,percent,84\n"
+)
+
+
+def same_bytes() -> None:
+    world.submit(world.submission("m"))
+
+
+def another_document() -> None:
+    world.submit(json.dumps(world.submission("m"), indent=2).encode(), "again.json")
+
+
+def another_format() -> None:
+    world.submit(CSV_ROW.encode(), "again.csv")
+
+
+def a_newer_revision() -> None:
+    """The same run, said to take the place of what was ruled on."""
+    first = Evidence.objects.order_by("id")[0]
+    world.submit(world.submission("m", supersedes=str(first.uid), note="second revision"), "revised.json")
+
+
+def another_spelling() -> None:
+    (version,) = SubjectVersion.objects.all()
+    assign_alias(actor=world.ACTOR, name_as_written="M (max)", subject_version=version)
+    world.submit(world.submission("M (max)"), "spelled.json")
+
+
+ROADS = (same_bytes, another_document, another_format, a_newer_revision, another_spelling)
+
+
+@pytest.mark.parametrize("kind", ["disputed", "dispute_upheld", "retracted"])
+@pytest.mark.parametrize("road", ROADS)
+def test_handing_in_a_run_again_revives_nothing_that_was_ruled_on(road, kind: str) -> None:
+    (version,) = world.register("m")
+    world.submit(world.submission("m"))
+    rule(Evidence.objects.get(), kind)
+    before = now()
+    road()
+    assert {item.ruling for item in seen(version)} == {kind}
+    assert [item.ruling for item in seen(version, before)] == [kind]
+
+
+def test_an_importer_of_a_higher_version_reads_what_was_ruled_on_as_ruled_on(monkeypatch) -> None:
+    (version,) = world.register("m")
+    world.submit(world.submission("m"))
+    rule(Evidence.objects.get(), "retracted")
+    monkeypatch.setattr(writegate_json, "VERSION", writegate_json.VERSION + 1)
+    world.submit(world.submission("m"))
+    assert [item.ruling for item in seen(version)] == ["retracted", "retracted"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"value": "83"},
+        {"value": None, "k": 84, "n": 100},
+        {"slice": "hr"},
+        {"version": "2"},
+    ],
+)
+def test_other_numbers_are_a_correction_and_stand_by_themselves(changed: dict[str, object]) -> None:
+    (version,) = world.register("m")
+    world.submit(world.submission("m"))
+    rule(Evidence.objects.get(), "retracted")
+    world.submit(world.submission("m", world.observation(**changed)))
+    assert [item.ruling for item in seen(version)] == ["retracted", ""]
+
+
+def test_another_run_or_another_source_is_not_the_run_that_was_ruled_on() -> None:
+    (version,) = world.register("m")
+    world.submit(world.submission("m"))
+    rule(Evidence.objects.get(), "retracted")
+    with service_transaction("test"):
+        apply_register_source(actor=world.ACTOR, key="other", title="Other")
+    world.submit({**world.submission("m"), "source": "other"})
+    world.submit(world.submission("m", run={"status": "complete", "ended_at": "2026-11-02T00:00:00Z"}))
+    assert [item.ruling for item in seen(version)] == ["retracted", "", ""]
+
+
+def test_a_dispute_that_was_dismissed_is_carried_no_further() -> None:
+    (version,) = world.register("m")
+    world.submit(world.submission("m"))
+    evidence = Evidence.objects.get()
+    rule(evidence, "disputed")
+    another_document()
+    assert [item.ruling for item in seen(version)] == ["disputed", "disputed"]
+    rule(evidence, "dispute_dismissed")
+    assert [item.ruling for item in seen(version)] == ["dispute_dismissed", ""]
