@@ -17,7 +17,9 @@ qualify, whatever scores they carry; nor does a `success` without scores, or one
   key. `headline` is the metric to hold against the samples, by default accuracy or mean. `task` is the log's, at the top or in a
   measure; `task_version`, where given, must be the log's. `tasks` says how many samples the benchmark version has, where that is not
   the whole data set. `values` reads a scorer's words, each as 0 to 1 or `unscored`; without it C, I, P, N, yes, no, true, false and
-  numbers are read as Inspect reads them. `judge` names who graded where the log does not: `subject`, or a model.
+  numbers are read as Inspect reads them. `whole` counts nothing but 1 as a hit, for grades with partial credit. `unless` names another
+  key of the scorer: where that is above 0.5 a 1 is contradicted and unscored (a refusal that did the task). `judge` names who graded
+  where the log does not: `subject`, or a model; `judge_arg` the argument of the task that says it.
 - The subject as written is the model asked for with the settings that make it another one: "openai/gpt-5 (reasoning_effort=high)".
   Who answered, fallbacks included, is kept beside it with the same settings, and must be the same by alias.
 - A scorer that asks a model is judged by the one it names, else by the role `grader`, else by the model under test.
@@ -47,7 +49,7 @@ READS_MARK = True
 """Other people's editors put a byte order mark before their JSON; it says nothing, and is passed over."""
 
 FIELDS = ("task", "task_version", "tasks", "subject_is")
-OF_A_MEASURE = ("task", "scorer", "headline", "values", "judge")
+OF_A_MEASURE = ("task", "scorer", "headline", "values", "whole", "unless", "judge", "judge_arg")
 STATUS = {"started": "running", "success": "complete", "cancelled": "cancelled", "error": "error"}
 HEADLINES = ("accuracy", "mean")
 _TOLERANCE = Decimal("0.000001")
@@ -165,7 +167,8 @@ def _reading(measure: Measure, graded: Mapping[str, list[Graded]], maker: Maker)
         maker.problems.add(
             f"the log has no score {shown(_named(measure))}", field="results.scores", code="unknown_score", hint=f"it has {known}"
         )
-    return Reading(measure.of, scorer if isinstance(scorer, str) and scorer != measure.of else "", values)
+    whole, unless = measure.own.get("whole") is True, measure.own.get("unless", "")
+    return Reading(measure.of, scorer if isinstance(scorer, str) and scorer != measure.of else "", values, whole, str(unless))
 
 
 def _named(measure: Measure) -> str:
@@ -244,7 +247,7 @@ def _observe(
     said = headline.written(measure) if headline is not None else ""
     place, stated = headline.place if headline is not None else "results.scores", exact_text(said)
     if not trimmed:
-        if stated is not None:
+        if stated is not None and not (tally.reading.whole and plan.epochs > 1):  # Inspect takes the mean of epochs first
             _compare(stated, place, tally, maker)
         if maker.problems:
             return
@@ -344,6 +347,9 @@ def _notes(
         unscored = plan.missing(tally.scored)
         if not trimmed:
             notes.append(f"{measure.of}: {tally.scored} scored, {unscored} not" + (f" ({words})" if words else ""))
+            notes.extend(
+                [f"{tally.contradicted} of {measure.of} contradicted by {tally.reading.unless}"] if tally.contradicted else []
+            )
         others = [each for each in graded.get(_named(measure), []) if each.entry.get("reducer") not in (None, "mean")]
         notes.extend(f"{measure.of} by {each.entry['reducer']}: {each.written(measure)}" for each in others)
     unread = sorted(set(graded) - {_named(measure) for measure, _ in measured})

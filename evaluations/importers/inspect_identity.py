@@ -100,13 +100,15 @@ def ended_at(log: Log, maker: Maker) -> datetime | None:
 
 
 def judge_of(log: Log, measure: Measure, graded: Mapping[str, Any], maker: Maker) -> dict[str, Any] | None:
-    """Return who graded: the model that the profile or the scorer names, else the role `grader`, else the model under test.
+    """Return who graded: the model that the profile, the task or the scorer names, else the role `grader`, else the model under test.
 
     `graded` is the score's entry in the results. None where the scorer asks no model.
     """
     spec = log.header["eval"]
     model = spec.get("model")
-    named = measure.own.get("judge")
+    arguments = spec.get("task_args")
+    argument = arguments.get(measure.own.get("judge_arg")) if isinstance(arguments, dict) else None
+    named = measure.own.get("judge") or _model_name(argument) or None
     if named == "subject":
         named = model
     elif not isinstance(named, str):

@@ -27,15 +27,20 @@ WORDS: Mapping[str, Decimal] = {
 }
 """What Inspect itself takes its words for: correct, partial, incorrect, no answer, and yes and no in any case."""
 
-_ONE = Decimal(1)
+_ONE, _HALF = Decimal(1), Decimal("0.5")
 
 
 class Reading(NamedTuple):
-    """How one measure reads its score: its scorer, "" where that has the score's name, and the worth of the scorer's words."""
+    """How one measure reads its score: its scorer, "" where that has the score's name, and the worth of the scorer's words.
+
+    With `whole` nothing but 1 is a hit. A 1 is contradicted where the scorer's key `unless` is above 0.5.
+    """
 
     of: str
     scorer: str
     values: Mapping[str, Decimal | None]
+    whole: bool = False
+    unless: str = ""
 
 
 class Tally:
@@ -45,6 +50,7 @@ class Tally:
         self.reading = reading
         self.scored = 0
         self.hits = 0
+        self.contradicted = 0
         self.fractional = False
         self.total = Decimal(0)
         self.by_word: dict[str, int] = {}
@@ -54,6 +60,8 @@ class Tally:
         """Count one row."""
         value = find(row.scores, self.reading)
         stated = as_inspect(value)
+        if stated is not None and self.reading.whole:
+            stated = Decimal(stated == _ONE)
         if stated is not None:
             mean = self._as_inspect.setdefault(row.task, [Decimal(0), 0])
             mean[0] += stated
@@ -65,12 +73,23 @@ class Tally:
             word = value[:20]
             if word in self.by_word or len(self.by_word) < 8:
                 self.by_word[word] = self.by_word.get(word, 0) + 1
+        if worth == _ONE and self._contradicts(row):
+            self.contradicted += 1
+            worth = None
         if worth is None:
             return
+        if self.reading.whole:
+            worth = Decimal(worth == _ONE)
         self.scored += 1
         self.total += worth
         self.hits += worth == _ONE
         self.fractional = self.fractional or worth not in (0, 1)
+
+    def _contradicts(self, row: Row) -> bool:
+        if not self.reading.unless:
+            return False
+        other = as_inspect(find(row.scores, Reading(self.reading.unless, self.reading.scorer, {})))
+        return other is not None and other > _HALF
 
     def _worth(self, value: object) -> Decimal | None:
         if isinstance(value, str) and value in self.reading.values:

@@ -15,7 +15,7 @@ from evaluations.kernel.errors import InputRefused, Problem
 BENCHMARKS: dict[str, frozenset[str]] = {
     "agentdojo": frozenset({"v1.2.2", "v1.2.2-important_instructions", "v1.2.2-tool_knowledge", "v1.2.2-injecagent"}),
     "agentdojo-luna": frozenset({"poison_top1"}),
-    "agentharm": frozenset({"repro-2025-03", "repro-2025-03-chat"}),
+    "agentharm": frozenset({"inspect-evals-9", "repro-2025-03", "repro-2025-03-chat"}),
     "enterpriseops-gym-aa": frozenset({"2026-07"}),
     "garak": frozenset({"0.14.0.pre1", "0.17.1"}),
     "mole": frozenset({"2026-09"}),
