@@ -30,7 +30,7 @@ GZIP_MAGIC = b"\x1f\x8b\x08"
 
 # What `zipfile` raises on damaged bytes, as found by feeding it such; NotImplementedError is its word for a compression or a zip
 # version that it does not read.
-_BROKEN = (
+BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
@@ -99,7 +99,7 @@ class _Gunzipped(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         try:
             data = self._inner.read(size if 0 <= size <= self._allowed else self._allowed + 1)
-        except _BROKEN as error:
+        except BROKEN as error:
             raise refuse(
                 f"the gzip cannot be read: {str(error)[:100] or type(error).__name__}",
                 file=self._name,
@@ -134,7 +134,7 @@ def small_files(files: Mapping[str, BinaryIO], *, limit: int) -> Iterator[tuple[
 def _members(name: str, stream: BinaryIO, *, limit: int) -> Iterator[tuple[str, bytes]]:
     try:
         with zipfile.ZipFile(stream) as archive:
-            members = _checked(name, archive)
+            members = checked_members(name, archive)
             compressed = sum(member.compress_size for member in members)
             allowed = min(MAX_EXPANDED_BYTES, max(compressed * MAX_EXPANSION, _ALLOWED_ANYWAY))
             expanded = 0
@@ -151,7 +151,7 @@ def _members(name: str, stream: BinaryIO, *, limit: int) -> Iterator[tuple[str, 
                         hint="give the files themselves",
                     )
                 yield place, data
-    except _BROKEN as error:
+    except BROKEN as error:
         raise refuse(
             f"the archive cannot be read: {str(error)[:100] or type(error).__name__}",
             file=name,
@@ -160,7 +160,7 @@ def _members(name: str, stream: BinaryIO, *, limit: int) -> Iterator[tuple[str, 
         ) from None
 
 
-def _checked(name: str, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+def checked_members(name: str, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     """Return the members that are files, in the order of their names, after refusing unsafe ones.
 
     What macOS adds to the zips it makes (`__MACOSX/…`, `.DS_Store`) is passed over.
@@ -206,7 +206,7 @@ class Archive:
         self._stream = stream
         try:
             self._zip = zipfile.ZipFile(stream)
-        except _BROKEN as error:
+        except BROKEN as error:
             raise self.broken(error) from None
         self.members: dict[str, zipfile.ZipInfo] = {}
         every = self._zip.infolist()
@@ -231,7 +231,7 @@ class Archive:
         if info.compress_type in _METHODS:
             try:
                 inner: BinaryIO = self._zip.open(info)  # type: ignore[assignment]
-            except _BROKEN as error:
+            except BROKEN as error:
                 raise self.broken(error) from None
         elif info.compress_type == ZSTANDARD:
             inner = self._zstandard(info)
@@ -252,7 +252,7 @@ class Archive:
                 raise zipfile.BadZipFile("the local header is damaged")
             name_length, extra_length = struct.unpack("<HH", head[26:30])
             start = info.header_offset + 30 + name_length + extra_length
-        except _BROKEN as error:
+        except BROKEN as error:
             raise self.broken(error) from None
         window = _Window(self._stream, start, info.compress_size)
         decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_ZSTANDARD_WINDOW)
@@ -304,7 +304,7 @@ class _Member(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             data = self._inner.read(len(buffer))
-        except (*_BROKEN, zstandard.ZstdError) as error:
+        except (*BROKEN, zstandard.ZstdError) as error:
             raise self._archive.broken(error) from None
         self._size += len(data)
         if self._size > self._archive.allowed:

@@ -40,8 +40,6 @@ COMMON = ("format", "name", "importer", "about", "benchmark", "version", "slice"
 """Fields that every profile may have; `about` is for people."""
 MEASURE = ("of", "metric", "better", "level", "unit", "benchmark", "version", "slice", "below_one")
 
-_HUNDRED = Decimal(100)
-
 
 class Measure(NamedTuple):
     """One number of a source, named `of` there, and what it is of ours. `unit` is the unit that it is written in.
@@ -60,7 +58,7 @@ class Measure(NamedTuple):
 
     def in_our_unit(self, value: Decimal) -> Decimal:
         """Return a number in the metric's unit: a fraction becomes percent."""
-        return value * _HUNDRED if self.unit == "fraction" else value
+        return value.scaleb(2) if self.unit == "fraction" else value
 
 
 def bundled_profiles() -> tuple[str, ...]:

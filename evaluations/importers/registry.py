@@ -15,6 +15,7 @@ from evaluations.importers import (
     inspect,
     mole,
     odcv_bench,
+    table,
     tau2_bench,
     tau_bench,
     writegate_csv,
@@ -50,6 +51,7 @@ IMPORTERS: tuple[Importer, ...] = (
     cast(Importer, tau_bench),
     cast(Importer, tau2_bench),
     cast(Importer, writegate_json),
+    cast(Importer, table),
     cast(Importer, writegate_csv),
 )
 

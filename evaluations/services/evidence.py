@@ -99,7 +99,7 @@ def apply_import_files(
     request_id: str = "",
 ) -> list[Imported]:
     """Import inside an open service transaction."""
-    importer = _pick_one(files, format_name, max_bytes)
+    importer = _pick_one(files, format_name or (profile.importer if profile is not None else None), max_bytes)
     told = _Told(source, subject, published_at, profile, request_id)
     if profile is not None:
         # What the numbers mean is part of what was read: its bytes are kept as those of the files are.

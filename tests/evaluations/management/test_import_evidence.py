@@ -135,6 +135,44 @@ def test_a_file_of_two_gigabytes_is_refused_without_reading_it(tmp_path: Path) -
     assert nothing_was_kept()
 
 
+PROFILE = {
+    "format": "writegate-profile/1",
+    "name": "lab-table",
+    "importer": "table",
+    "subject": "Model",
+    "provenance": "reported",
+    "run_status": "complete",
+    "measures": [
+        {
+            "of": "Refused",
+            "metric": "infeasible_refusal_rate",
+            "better": "higher",
+            "level": "task",
+            "unit": "percent",
+            "benchmark": "bench",
+            "version": "1",
+        }
+    ],
+}
+
+
+def test_a_table_is_imported_by_a_profile_whose_bytes_are_kept_and_named(tmp_path: Path) -> None:
+    table = written(tmp_path, "table.csv", "Model,Refused\nm,84.4\n")
+    code, _, err = run(table, "--source", "lab")
+    assert code == 2
+    assert "table.csv" in err
+    assert "--profile" in err
+    profile = written(tmp_path, "lab.json", json.dumps(PROFILE))
+    code, out, err = run(table, "--source", "lab", "--profile", profile)
+    assert (code, err) == (0, "")
+    assert "1 observations in 1 pieces of evidence (table)" in out
+    kept = Document.objects.get(file_name="lab.json")
+    assert kept.digest in Evidence.objects.get().note
+    code, _, err = run(table, "--source", "lab", "--profile", tmp_path / "nowhere.json")
+    assert code == 2
+    assert "nowhere.json" in err
+
+
 def test_the_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         call_command("import_evidence", "--help")
