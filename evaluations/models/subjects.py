@@ -11,6 +11,7 @@ from evaluations.vocabulary import SubjectKind
 class Subject(State):
     """State. A model, agent or route by its key. `changed_at` is moved by every fact that concerns it.
 
+    `late_at` is moved by the database where what concerns it is committed long after the instant at which it was recorded.
     `urgent_at` is moved by rulings and by names that move: from then on no answer rests on an older check, not even for a minute.
     """
 
@@ -22,6 +23,7 @@ class Subject(State):
     registered_at = models.DateTimeField(default=now)
     changed_at = models.DateTimeField(default=now)
     urgent_at = models.DateTimeField(null=True, blank=True)
+    late_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["key"]

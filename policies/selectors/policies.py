@@ -1,5 +1,6 @@
 """Reads about policies, and compiled policies: the one thing that is cached, because it never changes."""
 
+import logging
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -7,17 +8,25 @@ from functools import lru_cache
 from django.conf import settings
 
 from evaluations.kernel.canonical import digest_of
-from evaluations.kernel.errors import NotFound
+from evaluations.kernel.errors import NotFound, Problem
 from evaluations.models import Metric
 from evaluations.selectors.registry import benchmark_versions, metric_definitions
 from policies.language.compiled import CompiledPolicy
-from policies.language.compiler import compile_policy
+from policies.language.compiler import PolicyRefused, compile_policy
 from policies.language.facts import MetricFacts, Metrics
 from policies.language.names import MetricLike, Names
 from policies.models import Policy, PolicyActivation, PolicyVersion
 from policies.vocabulary import VersionState
 
 COMPILED_KEPT = 1_024
+
+logger = logging.getLogger("writegate.policies")
+
+
+class PolicyTampered(PolicyRefused):
+    """The stored text is not the one that was proposed: somebody has gone round both locks."""
+
+    code = "policy_tampered"
 
 
 def known_names() -> Names:
@@ -35,14 +44,35 @@ def compile_version(version: PolicyVersion) -> CompiledPolicy:
 
 def compile_versions(versions: Sequence[PolicyVersion]) -> list[CompiledPolicy]:
     """Return the compiled form of each version, in the given order, after one read of the registry."""
-    metrics = tuple(sorted(metric_definitions().items()))
+    metrics = _definitions()
     return [_compile(bytes(version.text), version.digest, metrics) for version in versions]
+
+
+def readable_versions(versions: Sequence[PolicyVersion]) -> list[PolicyVersion]:
+    """Return the versions whose stored texts can be read, and tell the operator of the others: one bad text leaves the rest judged.
+
+    By a version that is left out nothing is judged, and the gate denies whatever it covers, `policy_unreadable`.
+    """
+    readable = []
+    metrics = _definitions()
+    for version in versions:
+        try:
+            _compile(bytes(version.text), version.digest, metrics)
+        except PolicyRefused as refusal:
+            logger.error("policy %s cannot be read, and judges nothing: %s", version, refusal)  # noqa: TRY400 - no trace is needed
+        else:
+            readable.append(version)
+    return readable
+
+
+def _definitions() -> tuple[tuple[str, MetricLike], ...]:
+    return tuple(sorted(metric_definitions().items()))
 
 
 @lru_cache(maxsize=COMPILED_KEPT)
 def _compile(text: bytes, digest: str, metrics: tuple[tuple[str, MetricLike], ...]) -> CompiledPolicy:
     if digest_of(text) != digest:
-        raise ValueError(f"stored policy text does not have the digest {digest}")
+        raise PolicyTampered([Problem(f"the stored text does not have the digest {digest}", code=PolicyTampered.code)])
     return compile_policy(text, Names.for_replay(dict(metrics)))
 
 
@@ -94,12 +124,15 @@ def versions_in_force(policy_ids: Collection[int] | None = None) -> list[PolicyV
 
 
 def versions_to_keep_judged(policy_ids: Collection[int] | None = None) -> list[PolicyVersion]:
-    """Return the versions whose standings are kept: of each policy (or the given ones) the active one, and the newest one."""
+    """Return the versions whose standings are kept: of each policy (or the given ones) the active one, and the newest one.
+
+    What cannot be read is not among them.
+    """
     newest = PolicyVersion.objects.order_by("policy__name", "-number").distinct("policy__name").select_related("policy")
     if policy_ids is not None:
         newest = newest.filter(policy__in=policy_ids)
     kept = {version.pk: version for version in (*versions_in_force(policy_ids), *newest)}
-    return sorted(kept.values(), key=lambda version: (version.policy.name, version.number))
+    return readable_versions(sorted(kept.values(), key=lambda version: (version.policy.name, version.number)))
 
 
 def policies_reading(metric: str) -> list[int]:

@@ -14,11 +14,12 @@ from policies.selectors.bindings import JudgedKey
 from policies.selectors.facts import Reading, readings_of
 
 LONGEST_COMMIT = timedelta(minutes=5)
-"""What a long transaction recorded early is seen only when that commits: changes are looked for this much further back."""
+"""What a transaction recorded is seen only when it commits: changes are looked for this much further back. One that takes longer
+marks its subjects at its commit (`Subject.late_at`), and about them everything is judged."""
 
 _HELD = """
 SELECT s.id, s.policy_version_id, s.params_digest, s.domain, s.subject_version_id, s.checked_at, s.due_at,
-    o.changed_at >= s.checked_at - %(longest)s
+    o.changed_at >= s.checked_at - %(longest)s, coalesce(o.late_at >= s.checked_at - %(longest)s, false)
 FROM policies_standing s
 JOIN evaluations_subjectversion v ON v.id = s.subject_version_id
 JOIN evaluations_subject o ON o.id = v.subject_id
@@ -27,12 +28,14 @@ WHERE s.subject_version_id = ANY(%(versions)s) AND s.policy_version_id = ANY(%(p
 
 
 class Held(NamedTuple):
-    """A standing as it is. `behind` where something may have been recorded about its subject since it was last looked at."""
+    """A standing as it is. `behind` where something may have been recorded about its subject since it was last looked at; `late`
+    where that may have been recorded under an earlier instant."""
 
     pk: int
     checked_at: datetime
     due_at: datetime | None
     behind: bool
+    late: bool
 
 
 def held_standings(keys: Sequence[JudgedKey], versions: Sequence[SubjectVersion]) -> dict[tuple[int, int], Held]:
@@ -46,10 +49,10 @@ def held_standings(keys: Sequence[JudgedKey], versions: Sequence[SubjectVersion]
     found: dict[tuple[int, int], Held] = {}
     with connection.cursor() as cursor:
         cursor.execute(_HELD, parameters)
-        for pk, policy, params, domain, version, checked_at, due_at, behind in cursor.fetchall():
+        for pk, policy, params, domain, version, checked_at, due_at, behind, late in cursor.fetchall():
             place = places.get((policy, params, domain))
             if place is not None:
-                found[version, place] = Held(pk, checked_at, due_at, behind)
+                found[version, place] = Held(pk, checked_at, due_at, behind, late)
     return found
 
 
@@ -66,7 +69,8 @@ def to_judge(
 
     A place is judged where there is no standing yet, where it is due, and where something was recorded since it was last looked at
     that one of the policy's clauses reads: a name that moved, a metric's new definition, or evidence, a ruling or a source's trust
-    behind an observation of the same metric on the same benchmark. Where news cannot be told apart, more is judged, never less.
+    behind an observation of the same metric on the same benchmark. Where news cannot be told apart, more is judged, never less; where
+    it was committed late, everything about its subject.
     """
     if fully:
         return {version.pk: list(range(len(keys))) for version in versions}, []
@@ -83,7 +87,7 @@ def to_judge(
         about = readers.places(news.get(version.pk))
         for place in range(len(keys)):
             stands = held.get((version.pk, place))
-            if stands is None or place in about or _is_due(stands, at) or readers.is_redefined(place, stands):
+            if stands is None or stands.late or place in about or _is_due(stands, at) or readers.is_redefined(place, stands):
                 wanted.setdefault(version.pk, []).append(place)
             else:
                 untouched.append(stands)
