@@ -171,8 +171,13 @@ def apply_assign_alias(
     source: Source | None = None,
     effective_from: datetime | None = None,
     reason: str = "",
+    touches: Sequence[str] = (),
+    request_id: str = "",
 ) -> AliasAssignment:
-    """Assign a name inside an open service transaction. Stating what already stands adds no row."""
+    """Assign a name inside an open service transaction. Stating what already stands adds no row.
+
+    `touches` are the ids of what the caller knows to rest on it, which its entry names.
+    """
     name = name_as_written
     if not name.strip() or len(name) > MAX_NAME:
         raise InputRefused([Problem(f"a name has 1 to {MAX_NAME} characters", field="name_as_written")])
@@ -206,7 +211,9 @@ def apply_assign_alias(
                 "source": source.key if source else None,
                 "effective_from": effective_from,
                 "reason": reason,
+                **({"touches": list(touches)} if touches else {}),
             },
+            request_id=request_id,
         )
     )
     # A name given for one source takes evidence from whoever has it in any, and whose answer it was may be in doubt now.

@@ -18,13 +18,14 @@ from django.urls import URLPattern, get_resolver
 from compliance.api.authzen import limits
 from compliance.models import Decision, Grant, LedgerEntry, RoleMembership, RoutingInventory, SignOffRequest, User, Waiver
 from compliance.selectors.history import version_of_grant
+from compliance.selectors.naming import touched_by
 from compliance.selectors.proposals import AskedWaiver
 from compliance.selectors.requests import version_of_request
 from compliance.selectors.waivers import version_of_waiver
 from compliance.services.people import create_token
 from compliance.vocabulary import Meaning, Role
 from evaluations.kernel.clock import now
-from evaluations.models import Document, Evidence
+from evaluations.models import Document, Evidence, SubjectVersion
 from policies.models import PolicyVersion, System, Verdict
 from policies.services.systems import register_system, system_digest
 from tests.compliance.api.authzen.doors import question
@@ -300,6 +301,8 @@ def _query(endpoint: Endpoint, scene: Scene, side: str) -> dict[str, str]:
         return {"scope": "system", "key": scene.systems[side].key}
     if endpoint.pattern.name == "routing-allowed":
         return {"system": scene.systems[side].key}
+    if endpoint.pattern.name == "name":
+        return {"name": "model-a"}
     return {"from": "1"} if endpoint.pattern.name == "ledger-consistency" else {}
 
 
@@ -307,6 +310,10 @@ def _body(endpoint: Endpoint, scene: Scene, side: str) -> dict[str, Any]:
     """Return a body that is carried out for whoever may: what is left of the answer is who that is."""
     if endpoint.route.startswith("access/"):
         return question()
+    if endpoint.pattern.name == "names":
+        version = SubjectVersion.objects.get(subject__key="model-a")
+        shown = touched_by(name="stranger", source=None, means=version)
+        return {"name": shown.name, "means": "model-a@1", "seen": shown.digest}
     end = (now() + timedelta(days=20)).isoformat()
     waiver = {"policy": "two-keys", "rule": "refuses", "system": "hr-prod", "reason": "watched"}
     access = {"subject": "model-a", "systems": ["hr-prod"], "actions": ["write"]}
