@@ -16,6 +16,7 @@ from compliance.admin.sighted import AskingForm, UtcField, reason_field, sentenc
 from compliance.models import SignOffRequest
 from compliance.selectors.dossiers.access import Judged, judge_access, rule_core
 from compliance.selectors.proposals import AskedWaiver
+from compliance.selectors.resting import read_resting, versions_meant
 from compliance.selectors.sight import visible_grants
 from compliance.services.filing import (
     request_activation,
@@ -42,6 +43,7 @@ from policies.models import PolicyVersion, System
 WAIVE = "waive:"
 """Fields that ask for a waiver are called by this, then policy, rule and system."""
 FOLLOWS = "The right people are told, and sign what you ask one by one; whoever asks signs nothing of it."
+AT_ONCE = "A dispute opens nothing: it counts at once, and a ruling that others sign settles it."
 
 
 class KeyedForm(AskingForm):
@@ -270,7 +272,7 @@ class AskingPages:
         page = {**_evidence_page(evidence), "title": "Dispute", "button": "Dispute it"}
         page |= {
             "lead": f"Dispute what {evidence.source} wrote of “{evidence.subject_as_written}”",
-            "about": "A dispute opens nothing: it counts at once, and a ruling that others sign settles it.",
+            "about": f"{_resting_words(evidence, request)} {AT_ONCE}",
         }
         form = DisputeForm(request.POST or None)
         if request.method != "POST":
@@ -344,6 +346,13 @@ def _evidence(pk: int) -> Evidence:
     if evidence is None:
         raise Http404(f"no evidence `{pk}`")
     return evidence
+
+
+def _resting_words(evidence: Evidence, request: HttpRequest) -> str:
+    """Say how much rests on evidence, before somebody rules on it; its page lists what."""
+    verdicts = sum(item.rests for item in read_resting(evidence, at=now()).verdicts)
+    grants = visible_grants(sight(request)).filter(subject_version__in=versions_meant(evidence), ends_at__gt=now()).count()
+    return f"Verdicts that it decides now: {verdicts}. Grants of yours to see that may fall with it: {grants}."
 
 
 def _evidence_page(evidence: Evidence) -> dict[str, str]:

@@ -46,6 +46,7 @@ urlpatterns = [
     path("evidence", evidence.EvidenceList.as_view(), name="evidence"),
     path("evidence/<uuid:uid>", evidence.EvidenceDetail.as_view(), name="evidence-detail"),
     path("evidence/<uuid:uid>/observations", evidence.EvidenceObservations.as_view(), name="evidence-observations"),
+    path("evidence/<uuid:uid>/resting", rulings.EvidenceResting.as_view(), name="evidence-resting"),
     path("evidence/<uuid:uid>/dispute", rulings.EvidenceDispute.as_view(), name="evidence-dispute"),
     path("names", names.NameList.as_view(), name="names"),
     path("names/one", names.NameDetail.as_view(), name="name"),
