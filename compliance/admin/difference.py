@@ -23,6 +23,7 @@ _KEYS: Mapping[str, Sequence[str]] = {
     "obstacles": ("sentence",),
     "tests": ("name",),
     "lint": ("code", "place", "message"),
+    "changes": ("path",),
     "newly_permitted": ("subject", "subject_version", "domain", "systems"),
     "newly_refused": ("subject", "subject_version", "domain", "systems"),
     "nearest": ("subject", "subject_version", "domain", "systems"),
@@ -41,6 +42,7 @@ _ONE = {
     "obstacles": "obstacle",
     "tests": "test",
     "lint": "finding",
+    "changes": "meaning of",
 }
 THERE = "there"
 """What is said of an item that has no better word for itself."""

@@ -12,6 +12,7 @@ from evaluations.kernel.display import Cell, instant, link, list_link, ticked
 from evaluations.models import Evidence
 from evaluations.vocabulary import Unit
 from policies.admin.marks import domain_words, lint_chip, reason_words, result_chip, said_words
+from policies.admin.meaning import shown_meaning
 from policies.admin.reading import rule_from_core
 from policies.language.compiled import CompiledPolicy
 from policies.language.explain import sentence
@@ -41,6 +42,7 @@ def shown_dossier(request: SignOffRequest, value: Mapping[str, Any], systems: Se
         shown["blast"] = _blast(value["blast_radius"])
     if "impact" in value:
         shown |= {"impact": _impact(value["impact"]), "tests": value["tests"], "lint": _lint(value)}
+        shown["meaning"] = shown_meaning(value["changes"]) if value.get("changes") is not None else None
     if "policy_params" in value:
         shown["params"] = _params(value)
     if "rulings" in value:

@@ -42,6 +42,11 @@ class Checked(NamedTuple):
         return tuple(finding for finding in self.findings if finding.code in BLOCKING)
 
     @property
+    def blocked(self) -> bool:
+        """Whether anything here keeps it from coming into force: a finding that blocks, a red test, or none at all."""
+        return bool(self.blocking or self.red or not self.tests)
+
+    @property
     def red(self) -> tuple[ToldTest, ...]:
         """The tests that fail."""
         return tuple(told for told in self.tests if not told.report.passed)

@@ -14,6 +14,7 @@ from evaluations.selectors.registry import benchmark_versions, metric_definition
 from policies.language.compiled import CompiledPolicy
 from policies.language.compiler import PolicyRefused, compile_policy
 from policies.language.facts import MetricFacts, Metrics
+from policies.language.meaning import MeaningChange, changes_of_meaning
 from policies.language.names import MetricLike, Names
 from policies.models import Policy, PolicyActivation, PolicyVersion
 from policies.vocabulary import VersionState
@@ -74,6 +75,19 @@ def _compile(text: bytes, digest: str, metrics: tuple[tuple[str, MetricLike], ..
     if digest_of(text) != digest:
         raise PolicyTampered([Problem(f"the stored text does not have the digest {digest}", code=PolicyTampered.code)])
     return compile_policy(text, Names.for_replay(dict(metrics)))
+
+
+def changes_between(before: PolicyVersion, after: PolicyVersion) -> tuple[MeaningChange, ...]:
+    """Return what differs in meaning between two stored versions, by the metric definitions registered now."""
+    return changes_of_meaning(*compile_versions([before, after]))
+
+
+def version_to_compare(version: PolicyVersion) -> PolicyVersion | None:
+    """Return what a version is read against: the one in force, where that is another one, else the number before it, else None."""
+    in_force = version_in_force(version.policy)
+    if in_force is not None and in_force.pk != version.pk:
+        return in_force
+    return PolicyVersion.objects.filter(policy=version.policy_id, number__lt=version.number).order_by("-number").first()
 
 
 def get_policy(name: str) -> Policy:

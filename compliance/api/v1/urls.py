@@ -52,6 +52,16 @@ urlpatterns = [
     path("names/one", names.NameDetail.as_view(), name="name"),
     path("policies", policies.PolicyList.as_view(), name="policies"),
     path("policies/<path:name>/versions", policies.PolicyVersionList.as_view(), name="policy-versions"),
+    path(
+        "policies/<path:name>/versions/<int:number>/changes",
+        policies.PolicyVersionChanges.as_view(),
+        name="policy-version-changes",
+    ),
+    path(
+        "policies/<path:name>/versions/<int:number>/checks",
+        policies.PolicyVersionChecks.as_view(),
+        name="policy-version-checks",
+    ),
     path("policies/<path:name>/versions/<int:number>", policies.PolicyVersionDetail.as_view(), name="policy-version"),
     path("policies/<path:name>", policies.PolicyDetail.as_view(), name="policy"),
     path("systems", systems.SystemList.as_view(), name="systems"),

@@ -18,18 +18,19 @@ from compliance.selectors.dossiers.base import (
 from compliance.selectors.impact import read_impact
 from compliance.selectors.proposals import BindingProposal
 from policies.language.compiled import CompiledPolicy, Factor
+from policies.language.meaning import MeaningChange
 from policies.language.quorum import unite, with_more
 from policies.models import Policy, PolicyVersion, System
 from policies.selectors.applicable import CONFORMANCE
 from policies.selectors.bindings import live_bindings, numbers_of
 from policies.selectors.linting import Checked, check_version
-from policies.selectors.policies import compile_version, version_in_force, version_to_judge
+from policies.selectors.policies import changes_between, compile_version, version_in_force, version_to_judge
 
 FLOOR = "activation"
 
 
 def build_activation_dossier(request: SignOffRequest, *, at: datetime) -> Built:
-    """Build the dossier of an activation: the version, what it replaces, its lint and tests, and what it would change."""
+    """Build the dossier of an activation: the version, what it replaces, how its meaning differs, lint, tests, and impact."""
     version = PolicyVersion.objects.select_related("policy").get(pk=request.policy_version_id)
     compiled = compile_version(version)
     before = version_in_force(version.policy)
@@ -59,6 +60,7 @@ def build_activation_dossier(request: SignOffRequest, *, at: datetime) -> Built:
             "replaces": None if before is None else {"version": before.number, "digest": before.digest},
         },
         "tests": [{"name": told.report.name, "passed": told.report.passed} for told in checked.tests],
+        "changes": None if before is None else [_change_value(change) for change in changes_between(before, version)],
         "lint": [finding._asdict() for finding in checked.findings],
         "impact": impact.as_value(),
     }
@@ -106,6 +108,10 @@ def build_binding_dossier(request: SignOffRequest, *, at: datetime) -> Built:
 
 def _ask(request: SignOffRequest, at: datetime) -> dict[str, Any]:
     return {"requester": requester_facts(request, at=at), "action": {"name": str(request.kind)}, "now": at}
+
+
+def _change_value(change: MeaningChange) -> dict[str, str]:
+    return {**change._asdict(), "sentence": change.sentence}
 
 
 def _obstacles(checked: Checked) -> list[Obstacle]:

@@ -84,6 +84,8 @@ def test_real_answers_of_every_address_are_as_the_schema_describes_them(api_sche
         "system": {"key": "payroll-prod"},
         "policy-versions": {"name": "refusal-only"},
         "policy-version": {"name": "refusal-only", "number": 1},
+        "policy-version-changes": {"name": "refusal-only", "number": 1},
+        "policy-version-checks": {"name": "refusal-only", "number": 1},
         **{name: {} for name in addresses(world) if name.startswith("ledger-")},
         **{name: {"uid": str(world.entry.uid)} for name in ("ledger-entry", "ledger-entry-proof")},
         **{name: {"uid": str(world.export.uid)} for name in ("ledger-export", "ledger-export-content")},
@@ -97,7 +99,9 @@ def test_real_answers_of_every_address_are_as_the_schema_describes_them(api_sche
         template = path
         for key, value in values.items():
             template = (
-                template.replace(str(value), f"{{{key}}}", 1) if key != "number" else template.removesuffix("1") + "{number}"
+                template.replace(str(value), f"{{{key}}}", 1)
+                if key != "number"
+                else template.replace("versions/1", "versions/{number}")
             )
         if name not in parameters and len(parts) > 1:
             key = "digest" if parts[0] == "documents" else "uid"

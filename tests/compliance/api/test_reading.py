@@ -6,6 +6,7 @@ from compliance.selectors.policies import sentences_of
 from compliance.vocabulary import Scope
 from evaluations.kernel.canonical import digest_of
 from policies.models import Verdict
+from policies.services.policies import propose_policy_version
 from tests.compliance.api.world import POLICY, Api, World, nobody
 
 
@@ -35,6 +36,8 @@ def addresses(world: World) -> dict[str, str]:
         "policy": "policies/refusal-only",
         "policy-versions": "policies/refusal-only/versions",
         "policy-version": "policies/refusal-only/versions/1",
+        "policy-version-changes": "policies/refusal-only/versions/1/changes",
+        "policy-version-checks": "policies/refusal-only/versions/1/checks",
         "systems": "systems",
         "system": "systems/payroll-prod",
         "verdicts": "verdicts",
@@ -150,6 +153,9 @@ def test_no_address_takes_a_parameter_it_does_not_know(world: World, api: Api) -
         "policies/none",
         "policies/none/versions",
         "policies/refusal-only/versions/7",
+        "policies/refusal-only/versions/7/changes",
+        "policies/refusal-only/versions/1/changes?against=7",
+        "policies/refusal-only/versions/7/checks",
         "verdicts/00000000-0000-0000-0000-000000000000",
         "verdicts/00000000-0000-0000-0000-000000000000/facts",
         "ledger/entries/00000000-0000-0000-0000-000000000000",
@@ -259,3 +265,32 @@ def test_a_judgement_that_cannot_be_made_again_shows_its_core_without_sentences(
         assert sentences_of(changed) == {}
     verdict.facts.content = b"{}"
     assert sentences_of(verdict) == {}
+
+
+def test_a_version_tells_what_it_changes_in_meaning_and_in_text(world: World, api: Api) -> None:
+    first = "policies/refusal-only/versions/1"
+    assert api.get(f"{first}/changes").json() | {"policy": ""} == {
+        "policy": "",
+        "number": 1,
+        "against": None,
+        "changes": [],
+        "text_diff": "",
+    }
+    propose_policy_version(actor=world.actor, text=POLICY.replace(b"at_least: 80.0", b"at_least: 75.0"))
+    told = api.get("policies/refusal-only/versions/2/changes").json()
+    assert told["against"] == 1
+    (change,) = told["changes"]
+    assert (change["direction"], change["before"], change["after"]) == ("looser", "80 %", "75 %")
+    assert change["sentence"].endswith("80 % → 75 %, looser")
+    assert told["text_diff"].startswith("--- refusal-only@1\n+++ refusal-only@2\n")
+    back = api.get(f"{first}/changes", {"against": "2"}).json()
+    assert [item["direction"] for item in back["changes"]] == ["tighter"]
+    assert api.get(f"{first}/changes", {"against": "0"}).status_code == 400
+
+
+def test_a_version_tells_what_lint_and_tests_say_of_it(api: Api) -> None:
+    told = api.get("policies/refusal-only/versions/1/checks").json()
+    assert told["blocked"] is True
+    (finding,) = (item for item in told["findings"] if item["code"] == "refusal-only")
+    assert (finding["level"], finding["place"]) == ("block", "spec.rules")
+    assert finding["hint"].startswith("require a metric of harm")

@@ -187,3 +187,44 @@ class TestWithoutADatabase:
     def test_help_has_examples(self, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
         policy(kind, "--help")
         assert f"examples:\n  manage.py policy {kind}" in capsys.readouterr().out
+
+
+class TestDiff:
+    @pytest.mark.django_db
+    def test_stored_versions_and_files_are_compared_in_meaning_and_text(self, tmp_path: Path) -> None:
+        world.register()
+        world.propose(80)
+        world.propose(75)
+        told = policy("diff", "one-rule@1", "one-rule@2")
+        assert told.startswith(
+            "one-rule@1 → one-rule@2\nlooser  spec.rules.refuses: the rule `refuses`: the bar on `refusal` 80 % → 75 %"
+        )
+        assert "--- one-rule@1\n+++ one-rule@2\n" in told
+        assert policy("diff", "one-rule@2") == told
+        file = tmp_path / "next.yaml"
+        file.write_bytes(world.ONE_RULE.format(name="one-rule", bar="75.0").encode())
+        told = policy("diff", str(file))
+        assert told.startswith(f"one-rule@2 → {file}\nnothing differs in meaning\n")
+        assert policy("diff", "one-rule", "one-rule@2") == "one-rule@2 → one-rule@2\nnothing differs\n"
+        value = json.loads(policy("diff", "one-rule@2", "one-rule@1", "--format", "json"))
+        assert [(item["path"], item["direction"]) for item in value["changes"]] == [("spec.rules.refuses", "tighter")]
+
+    def test_two_files_are_compared_away_from_the_service(self, names: str) -> None:
+        told = policy("diff", bundled("demo-writes"), bundled("demo-writes"), "--known", names)
+        assert told.endswith("nothing differs\n")
+
+    @pytest.mark.django_db
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["one-rule@1"], "the first version"),
+            (["one-rule@7"], "has no version `7`"),
+            (["one-rule@x"], "has no version `x`"),
+            (["not/there.yaml"], "there is no such file"),
+            (["nobody"], "no policy `nobody`"),
+        ],
+    )
+    def test_what_cannot_be_compared_is_said(self, arguments: list[str], said: str) -> None:
+        world.register()
+        world.propose(80)
+        assert said in policy("diff", *arguments, code=2)

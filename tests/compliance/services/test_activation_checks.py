@@ -81,6 +81,16 @@ def test_warnings_block_nothing_and_are_part_of_what_is_signed(author: signing.U
     assert dossier["obstacles"] == []
 
 
+def test_what_it_changes_in_meaning_is_part_of_what_is_signed(author: signing.User) -> None:
+    request = request_activation(actor=signing.actor_of(author), version=signing.fit_draft(author, bar=75), reason="looser")
+    told = {item["path"]: item for item in plain_value(bytes(request.dossier.content))["changes"]}
+    assert told["spec.rules.refuses"]["sentence"] == "the rule `refuses`: the bar on `refusal` 80 % → 75 %, looser"
+    assert told["spec.rules.harms-nobody"]["direction"] == "tighter"
+    first = world.propose_text(signing.fit_text("another"))
+    request = request_activation(actor=signing.actor_of(author), version=first, reason="the first")
+    assert plain_value(bytes(request.dossier.content))["changes"] is None
+
+
 def test_what_the_lint_finds_later_stops_the_last_signature(land: signing.Ground, author: signing.User) -> None:
     version = signing.fit_draft(author)
     request = request_activation(actor=signing.actor_of(author), version=version, reason="stricter")

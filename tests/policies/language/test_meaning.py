@@ -61,7 +61,13 @@ CHANGES = [
     ("title: Whole", "title: Hole", "metadata.title", OTHER, "the title Whole → Hole"),
     ('references: ["arXiv:1"]', "references: []", "metadata.references", OTHER, "the references arXiv:1 → none"),
     ("title: Whole", "title: Whole, profile: supplement", "metadata.profile", OTHER, "the profile none → supplement"),
-    ("actions: [write]", "actions: [write, read]", "spec.appliesTo.actions", OTHER, "the actions it is about write → read, write"),
+    (
+        "actions: [write]",
+        "actions: [write, read]",
+        "spec.appliesTo.actions",
+        OTHER,
+        "the actions it is about write → read, write",
+    ),
     (
         ", when: resource.reversible == false}",
         "}",
@@ -76,10 +82,28 @@ CHANGES = [
         LOOSER,
         "the parameter `min_refusal` (bar of `refuses`) 80 % → 75 %, looser",
     ),
-    ("at_most: 5}", "at_most: 4.5}", "spec.rules.harms-nobody", TIGHTER, "the rule `harms-nobody`: the bar on `harm` 5 % → 4.5 %, tighter"),
-    ("at_least: 90", "at_least: 85", "spec.rules.either.1", LOOSER, "the rule `either`: the bar on `refusal` 90 % → 85 %, looser"),
+    (
+        "at_most: 5}",
+        "at_most: 4.5}",
+        "spec.rules.harms-nobody",
+        TIGHTER,
+        "the rule `harms-nobody`: the bar on `harm` 5 % → 4.5 %, tighter",
+    ),
+    (
+        "at_least: 90",
+        "at_least: 85",
+        "spec.rules.either.1",
+        LOOSER,
+        "the rule `either`: the bar on `refusal` 90 % → 85 %, looser",
+    ),
     ("harmful_completion_rate", "over_refusal_rate", "spec.evidence.harm.metric", OTHER, "evidence `harm`: the metric"),
-    ("benchmark: mole, versions: [\"2026-09\"]", "benchmark: demo-bench, versions: [\"1\"]", "spec.evidence.harm.benchmark", OTHER, "mole → demo-bench"),
+    (
+        'benchmark: mole, versions: ["2026-09"]',
+        'benchmark: demo-bench, versions: ["1"]',
+        "spec.evidence.harm.benchmark",
+        OTHER,
+        "mole → demo-bench",
+    ),
     (
         'versions: ["2026-07"]',
         'versions: ["2026-03", "2026-07"]',
@@ -89,14 +113,44 @@ CHANGES = [
     ),
     ("max_age_days: 180", "max_age_days: 180, slice: hr", "spec.evidence.harm.slice", OTHER, "the slice overall → hr"),
     ("max_age_days: 180", "max_age_days: 180, about: agent", "spec.evidence.harm.about", OTHER, "what is measured model → agent"),
-    ("max_age_days: 180", "max_age_days: 180, statistic: point", "spec.evidence.harm.statistic", LOOSER, "upper bound → point, looser"),
-    ("max_age_days: 180", "max_age_days: 180, confidence: 0.99", "spec.evidence.harm.confidence", TIGHTER, "0.95 → 0.99, tighter"),
+    (
+        "max_age_days: 180",
+        "max_age_days: 180, statistic: point",
+        "spec.evidence.harm.statistic",
+        LOOSER,
+        "upper bound → point, looser",
+    ),
+    (
+        "max_age_days: 180",
+        "max_age_days: 180, confidence: 0.99",
+        "spec.evidence.harm.confidence",
+        TIGHTER,
+        "0.95 → 0.99, tighter",
+    ),
     ("min_samples: 50", "min_samples: 20", "spec.evidence.refusal.min_samples", LOOSER, "the fewest samples 50 → 20, looser"),
-    ("max_age_days: 180", "max_age_days: 180, min_samples: 9", "spec.evidence.harm.min_samples", TIGHTER, "no limit → 9, tighter"),
+    (
+        "max_age_days: 180",
+        "max_age_days: 180, min_samples: 9",
+        "spec.evidence.harm.min_samples",
+        TIGHTER,
+        "no limit → 9, tighter",
+    ),
     (", max_error_share: 0.02", "", "spec.evidence.refusal.max_error_share", LOOSER, "0.02 → no limit, looser"),
-    ("max_age_days: 90", "max_age_days: 120", "spec.evidence.refusal.max_age_days", LOOSER, "the largest age 90 days → 120 days, looser"),
+    (
+        "max_age_days: 90",
+        "max_age_days: 120",
+        "spec.evidence.refusal.max_age_days",
+        LOOSER,
+        "the largest age 90 days → 120 days, looser",
+    ),
     ("max_age_days: 90", "max_age_days: unlimited", "spec.evidence.refusal.max_age_days", LOOSER, "90 days → unlimited, looser"),
-    ("max_age_days: 180", "max_age_days: 180, min_trust: vendor", "spec.evidence.harm.min_trust", LOOSER, "independent → vendor, looser"),
+    (
+        "max_age_days: 180",
+        "max_age_days: 180, min_trust: vendor",
+        "spec.evidence.harm.min_trust",
+        LOOSER,
+        "independent → vendor, looser",
+    ),
     (
         "max_age_days: 180",
         "max_age_days: 180, min_provenance: recounted",
@@ -115,8 +169,10 @@ CHANGES = [
     ("prefer: [lab, other]", "prefer: [other, lab]", "spec.evidence.refusal.prefer", OTHER, "lab, other → other, lab"),
     (
         "  rules:",
-        "    more: {metric: over_refusal_rate, benchmark: mole, versions: [\"2026-09\"], max_age_days: 9}\n"
-        "  rules:\n    - {id: not-too-much, evidence: more, at_most: 50}",
+        (
+            '    more: {metric: over_refusal_rate, benchmark: mole, versions: ["2026-09"], max_age_days: 9}\n'
+            "  rules:\n    - {id: not-too-much, evidence: more, at_most: 50}"
+        ),
         "spec.rules.not-too-much",
         TIGHTER,
         "the rule `not-too-much` is new: `more` at most 50 % (hard), tighter",
@@ -129,7 +185,13 @@ CHANGES = [
         "the rule `harms-nobody` is gone: `harm` at most 5 % (hard), looser",
     ),
     ("id: harms-nobody", "id: harms-none", "spec.rules.harms-nobody", OTHER, "the name of a rule `harms-nobody` → `harms-none`"),
-    ("enforcement: soft", "enforcement: advisory", "spec.rules.either.enforcement", LOOSER, "the enforcement soft → advisory, looser"),
+    (
+        "enforcement: soft",
+        "enforcement: advisory",
+        "spec.rules.either.enforcement",
+        LOOSER,
+        "the enforcement soft → advisory, looser",
+    ),
     ("any_of: [", "all_of: [", "spec.rules.either", TIGHTER, "`refusal` at least 90 % and `harm` at most 1 %"),
     (
         "any_of: [",
@@ -160,7 +222,13 @@ CHANGES = [
         LOOSER,
         "the sign-off `owner` is gone: 1 × system_owner, looser",
     ),
-    ("role: system_owner, approve: 1", "role: system_owner, approve: 2", "spec.sign_offs.all_of.owner.approve", TIGHTER, "1 → 2, tighter"),
+    (
+        "role: system_owner, approve: 1",
+        "role: system_owner, approve: 2",
+        "spec.sign_offs.all_of.owner.approve",
+        TIGHTER,
+        "1 → 2, tighter",
+    ),
     ("role: system_owner", "role: policy_approver", "spec.sign_offs.all_of.owner.role", OTHER, "system_owner → policy_approver"),
     (
         ", filter: signer.team != requester.team",
@@ -169,7 +237,13 @@ CHANGES = [
         LOOSER,
         "who may sign signer.team != requester.team → anybody with the role, looser",
     ),
-    ("[requester, policy_author]", "[requester]", "spec.sign_offs.exclude", LOOSER, "policy_author, requester → requester, looser"),
+    (
+        "[requester, policy_author]",
+        "[requester]",
+        "spec.sign_offs.exclude",
+        LOOSER,
+        "policy_author, requester → requester, looser",
+    ),
     ("minutes: 5", "minutes: 10", "spec.sign_offs.reauthenticate_within_minutes", LOOSER, "5 minutes → 10 minutes, looser"),
     ("hours: 72", "hours: 24", "spec.sign_offs.request_expires_after_hours", TIGHTER, "72 hours → 24 hours, tighter"),
     ("max_days: 90, r", "max_days: 60, r", "spec.grant.max_days", TIGHTER, "the longest grant 90 days → 60 days, tighter"),
@@ -179,7 +253,7 @@ CHANGES = [
     ("max_fall: {refusal: 3.0}", "max_fall: {}", "spec.drift.max_fall.refusal", LOOSER, "3 → any, looser"),
     ("refusal: {value: 95}", "refusal: {value: 96}", "spec.tests.clears", OTHER, "the test `clears`"),
     ("name: clears", "name: passes", "spec.tests.clears", OTHER, "the test `clears` is gone"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("old", "new", "path", "direction", "said"), CHANGES, ids=[f"{item[2]}-{item[1]}" for item in CHANGES])
@@ -189,7 +263,7 @@ def test_each_part_is_told_both_ways(old: str, new: str, path: str, direction: D
     assert said in found[path].sentence
     back = {item.path: item for item in changes_of_meaning(compiled((old, new)), compiled())}
     same = [item for item in back.values() if (item.before, item.after) == (found[path].after, found[path].before)]
-    assert [item.direction for item in same if item.path == path or direction == OTHER][0] == OPPOSITE[direction]
+    assert next(item.direction for item in same if item.path == path or direction == OTHER) == OPPOSITE[direction]
 
 
 def test_what_means_the_same_differs_in_nothing() -> None:
