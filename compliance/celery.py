@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from celery import Celery
+from celery.schedules import crontab
 from celery.signals import beat_init, before_task_publish, setup_logging
 from kombu.transport import TRANSPORT_ALIASES
 from psycopg.conninfo import make_conninfo
@@ -32,6 +33,9 @@ SWEEP_EVERY = 30
 REVIEW_EVERY = 60
 REMIND_EVERY = 60 * 60
 RECONCILE_EVERY = 5 * 60
+# Nightly, at a minute that nothing else takes. UTC.
+REPLAY_AT = (3, 17)
+REPLAY_EXPIRES = 6 * 60 * 60
 
 
 # Ours, wherever the address says `pgmq`: by name, so that nothing of it is loaded where another broker serves.
@@ -140,6 +144,11 @@ def _settings() -> dict[str, Any]:
                 "task": "compliance.tasks.reconcile_routes",
                 "schedule": RECONCILE_EVERY,
                 "options": {"expires": RECONCILE_EVERY},
+            },
+            "replay-verdicts": {
+                "task": "compliance.tasks.replay_verdicts",
+                "schedule": crontab(hour=REPLAY_AT[0], minute=REPLAY_AT[1]),
+                "options": {"expires": REPLAY_EXPIRES},
             },
             "resume-audit-exports": {
                 "task": "compliance.tasks.resume_audit_exports",

@@ -220,6 +220,7 @@ PUBLIC_URL = https_address("WRITEGATE_PUBLIC_URL") or next(
 METADATA_KEY = text("WRITEGATE_METADATA_KEY")
 # Questions a second of one token in one process; twice as many at once.
 DECISIONS_PER_SECOND = whole("WRITEGATE_DECISIONS_PER_SECOND", 5_000)
+REPLAY_SAMPLE = whole("WRITEGATE_REPLAY_SAMPLE", 5_000)  # Verdicts judged once more every night.
 
 # `/metrics` asks for a token with the scope `read`, unless this opens it to whoever reaches the port.
 METRICS_OPEN = flag("WRITEGATE_METRICS_OPEN")
@@ -325,6 +326,7 @@ SPECTACULAR_SETTINGS = {
             "evaluations.vocabulary.RulingKind",
             "evaluations.vocabulary.SubjectKind",
             "policies.vocabulary.Outcome",
+            "policies.vocabulary.VerdictReplay",
         )
     },
     # Served from our own static files: the page loads nothing from outside.

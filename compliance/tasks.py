@@ -4,10 +4,12 @@ from datetime import datetime
 from typing import Any
 
 from celery import Task, shared_task
+from django.conf import settings
 
 from compliance.selectors.drift import policies_of
+from compliance.selectors.replays import sampled_verdict_ids
 from compliance.selectors.reviewing import subject_versions_at, subject_versions_of
-from compliance.services import delivery, drift, exports, reminders, sealing, sweeping
+from compliance.services import delivery, drift, exports, reminders, replays, sealing, sweeping
 from compliance.services.beats import record_beat
 from compliance.services.routing import reconcile_routes as hold_routes_against_grants
 from compliance.vocabulary import ExportStatus
@@ -15,6 +17,7 @@ from evaluations.kernel.actor import Actor, from_value, system_job
 from evaluations.kernel.clock import now
 
 SEAL_SECONDS = 20.0
+REPLAY_SECONDS = 20.0
 
 
 @shared_task(bind=True)
@@ -143,6 +146,22 @@ def refresh_requests(
     if done.last is not None:
         refresh_requests.delay(subject_version_ids, policy_ids, on_behalf_of, done.last)
     return done.done
+
+
+@shared_task(bind=True)
+def replay_verdicts(self: Any, verdict_ids: list[int] | None = None) -> int:
+    """Judge a sample of verdicts once more: one slice now, the next by a message of its own. Returns how many are left.
+
+    The message names what is left, so that another worker goes on where one died.
+    """
+    wanted = sampled_verdict_ids(settings.REPLAY_SAMPLE, at=now()) if verdict_ids is None else verdict_ids
+    actor = system_job("replay-verdicts", task_id=str(self.request.id or ""))
+    left = replays.replay_slice(actor=actor, verdict_ids=wanted, seconds=REPLAY_SECONDS)
+    if left:
+        replay_verdicts.delay(left)
+    else:
+        record_beat(name="verdict-replay", beat_at=now())
+    return len(left)
 
 
 def _drift_check(task: Any, on_behalf_of: dict[str, Any] | None = None) -> Actor:

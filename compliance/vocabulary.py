@@ -210,6 +210,7 @@ class NoticeKind(models.TextChoices):
     REVIEW_DUE = "review_due", "review due"
     STOP_PULLED = "stop_pulled", "stop pulled"
     DRIFT_NOTICED = "drift_noticed", "drift noticed"
+    VERDICT_MISMATCHED = "verdict_mismatched", "verdict mismatched"
 
 
 class NoticeChannel(models.TextChoices):

@@ -45,6 +45,25 @@ class Change(models.TextChoices):
     UNJUDGED = "unjudged", "not judged yet"
 
 
+class VerdictReplay(models.TextChoices):
+    """What came of judging a verdict once more. No row holds it."""
+
+    SAME = "same", "the same, byte for byte"
+    MISMATCHED = "mismatched", "does not match what was judged"
+    PRUNED = "pruned", "what it was judged on is kept no more"
+    UNKNOWN_SEMANTICS = "unknown_semantics", "made under a meaning that this version does not hold"
+
+
+class Differing(models.TextChoices):
+    """What does not match in a verdict that was judged once more."""
+
+    FACTS_DOCUMENT = "facts_document", "the facts document is not the one under its digest"
+    POLICY_TEXT = "policy_text", "the policy text is not the one under its digest"
+    JUDGEMENT = "judgement", "the stored judgement is not what facts and policy give"
+    ROW = "row", "the verdict's row says otherwise than its judgement"
+    ENTRY = "entry", "the log tells of another verdict"
+
+
 class Environment(models.TextChoices):
     PRODUCTION = "production", "production"
     STAGING = "staging", "staging"

@@ -41,6 +41,7 @@ from django.db import connections as django_connections  # noqa: E402
 
 from compliance import connections  # noqa: E402
 from compliance.celery import app as celery_app  # noqa: E402
+from tests.support.replaying import every_verdict_replays  # noqa: E402
 
 # What a test announces after a commit goes nowhere unless the test says so: no worker listens.
 celery_app.conf.update(broker_url="memory://", broker_transport_options={})
@@ -174,6 +175,19 @@ def committed_db(django_db_setup: None, django_db_blocker, test_database: cluste
         yield test_database
         django_connections.close_all()
         clusters.empty_tables(test_database)
+
+
+@pytest.fixture(autouse=True)
+def _every_verdict_replays(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Judge once more, when a test ends, whatever verdicts it left."""
+    database = next((name for name in ("committed_db", "db") if name in request.fixturenames), "")
+    if not database and not request.node.get_closest_marker("django_db"):
+        yield
+        return
+    # First the database, so that this ends before it does.
+    request.getfixturevalue(database or "db")
+    yield
+    every_verdict_replays()
 
 
 @pytest.fixture

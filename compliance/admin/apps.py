@@ -5,7 +5,7 @@ from importlib import import_module
 from django.contrib.admin.apps import AdminConfig
 from django.db.models import Model
 
-PAGES = ("people", "ledger", "exports", "outbox", "systems", "requests", "decisions", "grants", "waivers", "resting")
+PAGES = ("people", "ledger", "exports", "outbox", "systems", "requests", "decisions", "grants", "waivers", "verdicts", "resting")
 ENTRANCE_APPS = ("account", "mfa", "socialaccount")
 
 

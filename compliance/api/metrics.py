@@ -121,6 +121,11 @@ class _Standing(Collector):
         for status, number in found.messages.items():
             outbox.add_metric([status], number)
         yield outbox
+        yield _gauge(
+            "writegate_verdict_mismatches",
+            "Verdicts that did not match when they were judged once more, counted to 10,001. Anything but 0 is an incident.",
+            found.mismatches,
+        )
 
 
 def _gauge(name: str, words: str, value: float) -> GaugeMetricFamily:

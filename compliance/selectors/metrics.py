@@ -7,8 +7,10 @@ from typing import NamedTuple
 from compliance.models import OutboxMessage, ServiceBeat
 from compliance.selectors.trail import read_ledger_head
 from compliance.vocabulary import NoticeStatus
+from policies.models import VerdictMismatch
 
 COUNTED_MESSAGES = 10_000
+COUNTED_MISMATCHES = 10_000
 
 
 class Gauges(NamedTuple):
@@ -19,6 +21,7 @@ class Gauges(NamedTuple):
     oldest_pending_age: float
     checkpoint_age: float | None
     messages: Mapping[str, int]
+    mismatches: int
 
 
 def read_gauges(*, at: datetime) -> Gauges:
@@ -35,6 +38,7 @@ def read_gauges(*, at: datetime) -> Gauges:
         0.0 if head.oldest_pending_at is None else age(head.oldest_pending_at),
         None if head.checkpoint is None else age(head.checkpoint.signed_at),
         {str(status): _counted(status) for status in (NoticeStatus.WAITING, NoticeStatus.DEAD)},
+        VerdictMismatch.objects.order_by().values("pk")[: COUNTED_MISMATCHES + 1].count(),
     )
 
 

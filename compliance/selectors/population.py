@@ -119,6 +119,12 @@ TIES: Mapping[str, Tie] = {
     "policies_binding": Tie("binding", ("binding.recorded",), "sign_off_request::text", "policies_binding"),
     "policies_system": Tie("system", ("system.registered",), "key", "policies_system"),
     "policies_verdict": Tie("verdict", ("verdict.recorded",), "uid::text", "policies_verdict"),
+    "policies_verdictmismatch": Tie(
+        "verdict",
+        ("verdict.mismatched",),
+        "owner.uid::text",
+        "policies_verdictmismatch own JOIN policies_verdict owner ON owner.id = own.verdict_id",
+    ),
     "compliance_team": Tie("team", ("team.registered",), "key", "compliance_team"),
     "compliance_person": Tie("person", ("person.registered",), "id::text", "compliance_person"),
     "compliance_user": Tie("person", ("person.registered",), "person_id::text", "compliance_user"),

@@ -101,6 +101,14 @@ class Reading:
 
 def read_verdict(verdict: Verdict) -> Reading:
     """Return what a verdict's page shows. Never raises for stored bytes that cannot be replayed: the page must say so."""
+    try:
+        return _read(verdict)
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        # Somebody wrote these bytes by another road.
+        return Reading((), frozenset(), None, {}, (), replayed=False, trouble=f"what is stored cannot be read: {error}")
+
+
+def _read(verdict: Verdict) -> Reading:
     core = json.loads(bytes(verdict.core))
     document = json.loads(bytes(verdict.facts.content))
     compiled, facts, trouble = _again(verdict)

@@ -2,6 +2,16 @@
 
 from policies.models.policies import Binding, Policy, PolicyActivation, PolicyVersion
 from policies.models.systems import System
-from policies.models.verdicts import FactsDocument, Standing, Verdict
+from policies.models.verdicts import FactsDocument, Standing, Verdict, VerdictMismatch
 
-__all__ = ["Binding", "FactsDocument", "Policy", "PolicyActivation", "PolicyVersion", "Standing", "System", "Verdict"]
+__all__ = [
+    "Binding",
+    "FactsDocument",
+    "Policy",
+    "PolicyActivation",
+    "PolicyVersion",
+    "Standing",
+    "System",
+    "Verdict",
+    "VerdictMismatch",
+]

@@ -10,15 +10,22 @@ from evaluations.kernel.fields import DigestField, choice_constraint
 from evaluations.kernel.models import Fact, State
 from evaluations.models import SubjectVersion
 from policies.models.policies import PolicyVersion
-from policies.vocabulary import Outcome, Result
+from policies.vocabulary import Differing, Outcome, Result
 
 
 class FactsDocument(Fact):
-    """Fact. The canonical bytes of everything one judgement looked at, by digest."""
+    """Fact. The canonical bytes of everything one judgement looked at, by digest.
 
-    digest = DigestField(unique=True)
+    A digest has one row, and another one only after a replay found a verdict on the first that does not match: what is judged anew
+    rests on a sound copy.
+    """
+
+    digest = DigestField()
     content = models.BinaryField()
     recorded_at = models.DateTimeField(default=now)
+
+    class Meta:
+        indexes = [models.Index(fields=["digest"], name="facts_document_by_digest")]
 
 
 class Verdict(Fact):
@@ -59,6 +66,31 @@ class Verdict(Fact):
 
     def __str__(self) -> str:
         return f"{self.policy_version} on {self.subject_version}: {self.outcome}"
+
+
+class VerdictMismatch(Fact):
+    """Fact. A replay of this verdict did not match what is stored: an incident, noted once. What stands on it is judged anew.
+
+    `differs` holds words of `Differing`.
+    """
+
+    uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    verdict = models.OneToOneField(Verdict, on_delete=models.PROTECT, related_name="mismatch")
+    differs = ArrayField(models.CharField(max_length=20))
+    found_by = models.CharField(max_length=200)
+    recorded_at = models.DateTimeField(default=now)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.CheckConstraint(
+                name="verdict_mismatch_is_known",
+                condition=models.Q(differs__contained_by=Differing.values) & ~models.Q(differs=[]),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verdict} does not match"
 
 
 class Standing(State):

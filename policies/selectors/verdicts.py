@@ -1,7 +1,7 @@
-"""Reads about verdicts and standings, and the replay of a judgement."""
+"""Reads about verdicts and standings: what is due to be judged."""
 
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q
@@ -10,8 +10,7 @@ from evaluations.kernel.clock import now
 from evaluations.models import SubjectVersion
 from evaluations.selectors.news import metrics_redefined
 from evaluations.selectors.subjects import current_versions
-from policies.language.replay import replay
-from policies.models import Standing, Verdict
+from policies.models import Standing
 from policies.selectors.bindings import judged_keys
 from policies.selectors.facts import readings_of
 from policies.selectors.policies import compile_versions, versions_to_keep_judged
@@ -39,25 +38,6 @@ SELECT id FROM (
 ) AS due
 WHERE id > %(after)s ORDER BY id LIMIT %(limit)s
 """
-
-
-class Replay(NamedTuple):
-    """The core as stored and as judged again from facts document and policy bytes; `same` when they are the same bytes."""
-
-    stored: bytes
-    replayed: bytes
-
-    @property
-    def same(self) -> bool:
-        return self.stored == self.replayed
-
-
-def replay_verdict(verdict: Verdict) -> Replay:
-    """Judge again, from the stored facts document and the stored policy text, as of the recorded instant."""
-    judgement = replay(
-        bytes(verdict.facts.content), bytes(verdict.policy_version.text), as_of=verdict.as_of, semantics=verdict.semantics
-    )
-    return Replay(bytes(verdict.core), judgement.core_bytes())
 
 
 def due_subject_version_ids(*, after: int = 0, limit: int = DUE_AT_ONCE) -> list[int]:

@@ -50,9 +50,20 @@ FROM unnest(%s::uuid[], %s::timestamptz[]) AS given(uid, due_at) JOIN policies_v
 ON CONFLICT (policy_version_id, params_digest, subject_version_id, domain)
 DO UPDATE SET verdict_id = excluded.verdict_id, checked_at = excluded.checked_at, due_at = excluded.due_at
 """
+# A verdict that does not match what it was judged on is no reason to leave things as they are.
 _RESTS_ON = """
 SELECT s.id, f.digest FROM policies_standing s JOIN policies_verdict v ON v.id = s.verdict_id
-JOIN policies_factsdocument f ON f.id = v.facts_id WHERE s.id = ANY(%s)
+JOIN policies_factsdocument f ON f.id = v.facts_id
+WHERE s.id = ANY(%s) AND NOT EXISTS (SELECT FROM policies_verdictmismatch m WHERE m.verdict_id = v.id)
+"""
+_KEPT = """
+SELECT f.digest, max(f.id) FROM policies_factsdocument f WHERE f.digest = ANY(%s) AND NOT EXISTS (
+    SELECT FROM policies_verdictmismatch m JOIN policies_verdict v ON v.id = m.verdict_id WHERE v.facts_id = f.id)
+GROUP BY f.digest
+"""
+_DISTRUST = """
+UPDATE policies_standing SET due_at = checked_at
+WHERE verdict_id = ANY(%s) AND (due_at IS NULL OR due_at > checked_at)
 """
 _CHECKED = "UPDATE policies_standing SET checked_at = %s WHERE id = ANY(%s::bigint[])"
 _DUE = """
@@ -108,11 +119,27 @@ def judge_batch(*, actor: Actor, keys: Sequence[JudgedKey], versions: Sequence[S
     return _apply_judge(actor=actor, keys=keys, versions=versions, fully=fully)
 
 
-def _apply_judge(*, actor: Actor, keys: Sequence[JudgedKey], versions: Sequence[SubjectVersion], fully: bool) -> Judged:
+def apply_distrust(*, verdicts: Sequence[Verdict]) -> int:
+    """Have nothing rest on these verdicts any more, inside an open service transaction; return how many standings that concerned.
+
+    A standing on one is due from here on, which denies whoever asks, until it is judged anew: then from facts kept anew.
+    """
+    # A judge who looked before would else move the standing to its old instant.
+    _lock([verdict.subject_version_id for verdict in verdicts])
     with connection.cursor() as cursor:
-        # What is read after this lock is judged and stored before the next judge of these subject versions reads: older knowledge
-        # never overwrites newer. Neighbours share a lock, taken in one order.
-        cursor.execute(_LOCK, [sorted({version.pk // _LOCKED_TOGETHER for version in versions})])
+        cursor.execute(_DISTRUST, [[verdict.pk for verdict in verdicts]])
+        return cursor.rowcount
+
+
+def _lock(version_ids: Sequence[int]) -> None:
+    # What is read after this lock is judged and stored before the next judge of these subject versions reads: older knowledge
+    # never overwrites newer. Neighbours share a lock, taken in one order.
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK, [sorted({pk // _LOCKED_TOGETHER for pk in version_ids})])
+
+
+def _apply_judge(*, actor: Actor, keys: Sequence[JudgedKey], versions: Sequence[SubjectVersion], fully: bool) -> Judged:
+    _lock([version.pk for version in versions])
     compiled = compile_versions([key.policy_version for key in keys])
     moment = now()
     held = held_standings(keys, versions)
@@ -156,7 +183,7 @@ def _judge_pairs(
             document = facts.to_document(judgement.reasons, shared)
             own = facts_digest(document)
             standing = held.get((version.pk, place))
-            if standing is not None and digests[standing.pk] == own:
+            if standing is not None and digests.get(standing.pk) == own:
                 same.append((standing, judgement.due_at))
             else:
                 fresh.append(_Fresh(keys[place], compiled[place], version, judgement, document, own))
@@ -164,7 +191,7 @@ def _judge_pairs(
 
 
 def _facts_digests(standings: Sequence[Held]) -> dict[int, str]:
-    """Return, by standing, the digest of the facts it rests on."""
+    """Return, by standing, the digest of the facts it rests on; a standing on a verdict that does not match has none."""
     with connection.cursor() as cursor:
         cursor.execute(_RESTS_ON, [[item.pk for item in standings]])
         return dict(cursor.fetchall())
@@ -239,7 +266,8 @@ def _store(actor: Actor, fresh: Sequence[_Fresh], moment: datetime) -> None:
 def _keep_facts(documents: Mapping[str, bytes], moment: datetime) -> dict[str, int]:
     """Keep facts documents that are not kept yet; return the row of each, by digest.
 
-    A document names its subject version, whose lock is held: nobody else keeps the same one meanwhile.
+    A document names its subject version, whose lock is held: nobody else keeps the same one meanwhile. One on which a verdict rests
+    that does not match is kept anew.
     """
     digests = list(documents)
     kept = _kept_facts(digests)
@@ -253,5 +281,5 @@ def _keep_facts(documents: Mapping[str, bytes], moment: datetime) -> dict[str, i
 def _kept_facts(digests: Sequence[str]) -> dict[str, int]:
     # One array instead of thousands of parameters.
     with connection.cursor() as cursor:
-        cursor.execute("SELECT digest, id FROM policies_factsdocument WHERE digest = ANY(%s)", [list(digests)])
+        cursor.execute(_KEPT, [list(digests)])
         return dict(cursor.fetchall())

@@ -14,7 +14,7 @@ from evaluations.kernel.clock import now
 from evaluations.models import Evidence, Observation
 from evaluations.services.evidence import import_files
 from policies.models import Standing, Verdict
-from policies.selectors.verdicts import replay_verdict
+from policies.selectors.replays import replay_verdict
 from policies.services.systems import register_system
 from tests.support import world
 

@@ -70,6 +70,7 @@ urlpatterns = [
     path("verdicts", verdicts.VerdictList.as_view(), name="verdicts"),
     path("verdicts/<uuid:uid>", verdicts.VerdictDetail.as_view(), name="verdict"),
     path("verdicts/<uuid:uid>/facts", verdicts.VerdictFacts.as_view(), name="verdict-facts"),
+    path("verdicts/<uuid:uid>/replay", verdicts.ReplayOfVerdict.as_view(), name="verdict-replay"),
     path("requests", requests.RequestList.as_view(), name="requests"),
     path("requests/<uuid:uid>", requests.RequestDetail.as_view(), name="request"),
     path("requests/<uuid:uid>/dossier", requests.RequestDossier.as_view(), name="request-dossier"),

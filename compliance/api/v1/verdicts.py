@@ -2,20 +2,29 @@
 
 import json
 import uuid
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
+from rest_framework.response import Response
 
+from compliance.api.authentication import actor_of
 from compliance.api.fields import Digest, Instant, Link, Words
 from compliance.api.parameters import key, number, text, word
+from compliance.api.requests import request_id_of
 from compliance.api.views import ApiView, DetailView, ListView, existing, text_in_path
 from compliance.selectors import policies
+from compliance.selectors.replays import Replayed
+from compliance.services.replays import replay_verdicts
+from compliance.vocabulary import Scope
+from evaluations.kernel.canonical import digest_of
 from policies.language.flipping import Remedy
 from policies.models import FactsDocument, Verdict
-from policies.vocabulary import Outcome, Result
+from policies.selectors.replays import core_of
+from policies.vocabulary import Differing, Outcome, Result, VerdictReplay
 
 UID = text_in_path("uid", "The verdict's id.", format="uuid")
 
@@ -125,6 +134,30 @@ class VerdictCoreSerializer(VerdictSerializer):
         return dict(json.loads(bytes(verdict.core)))
 
 
+class ReplayedVerdictSerializer(serializers.Serializer[Any]):
+    """What came of judging a verdict once more, from its facts document and its policy's text, as of the recorded instant."""
+
+    outcome = Words(VerdictReplay, source="replay.outcome")
+    same = serializers.BooleanField(source="replay.same")
+    differs = serializers.ListField(
+        child=serializers.ChoiceField(choices=Differing.choices), source="replay.differs", help_text="Empty unless mismatched."
+    )
+    trouble = serializers.CharField(source="replay.trouble", help_text="Why nothing could be judged; empty where it could.")
+    core_digest = Digest(source="verdict.core_digest", help_text="Of the judgement core, as its row says it.")
+    replayed_digest = serializers.SerializerMethodField(
+        help_text="Of the judgement core as judged once more; null where none came of it."
+    )
+    replayed = serializers.SerializerMethodField(help_text="The judgement core as judged once more; null where none came of it.")
+
+    @extend_schema_field({"type": "string", "nullable": True})
+    def get_replayed_digest(self, done: Replayed) -> str | None:
+        return digest_of(done.replay.replayed) if done.replay.replayed else None
+
+    @extend_schema_field({"type": "object", "additionalProperties": True, "nullable": True})
+    def get_replayed(self, done: Replayed) -> dict[str, Any] | None:
+        return dict(core_of(done.replay.replayed)) if done.replay.replayed else None
+
+
 class VerdictList(ListView):
     """Verdicts, newest first."""
 
@@ -156,3 +189,24 @@ class VerdictFacts(ApiView):
     def get(self, request: Request, uid: uuid.UUID) -> HttpResponse:
         facts: FactsDocument = existing(policies.get_facts, uid=uid)
         return HttpResponse(bytes(facts.content), content_type="application/json", headers={"ETag": f'"{facts.digest}"'})
+
+
+class ReplayOfVerdict(ApiView):
+    """One verdict, judged once more."""
+
+    scopes: ClassVar[Mapping[str, str]] = {"POST": Scope.READ}
+    path_parameters = (UID,)
+    serializer_class = ReplayedVerdictSerializer
+
+    @extend_schema(
+        request=None,
+        responses={200: ReplayedVerdictSerializer},
+        description=(
+            "Judge a verdict once more. Where it matches nothing is written, however often it is asked for. Where it does not, that is "
+            "noted and told once, and what stands on it denies until it is judged anew."
+        ),
+    )
+    def post(self, request: Request, uid: uuid.UUID) -> Response:
+        verdict = existing(policies.get_verdict, uid=uid)
+        (done,) = replay_verdicts(actor=actor_of(request), verdicts=[verdict], request_id=request_id_of(request._request))
+        return Response(self.get_serializer(done).data)

@@ -21,7 +21,8 @@ from policies.language.compiled import LooserParameter
 from policies.models import Binding, PolicyVersion, Standing, System, Verdict
 from policies.selectors.bindings import live_bindings, tightening_for
 from policies.selectors.gate import ask_gate
-from policies.selectors.verdicts import due_subject_version_ids, replay_verdict
+from policies.selectors.replays import replay_verdict
+from policies.selectors.verdicts import due_subject_version_ids
 from policies.services.bindings import apply_bind, check_binding
 from policies.services.policies import propose_policy_version
 from policies.services.systems import register_system

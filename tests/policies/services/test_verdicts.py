@@ -17,7 +17,8 @@ from evaluations.services.subjects import apply_register_subject, apply_register
 from policies import tasks
 from policies.models import Standing, Verdict
 from policies.selectors.gate import ask_gate
-from policies.selectors.verdicts import due_subject_version_ids, replay_verdict
+from policies.selectors.replays import replay_verdict
+from policies.selectors.verdicts import due_subject_version_ids
 from policies.services.verdicts import judge_subject_versions
 from tests.support import world
 
