@@ -14,7 +14,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from evaluations.kernel.canonical import canonical_bytes, digest, digest_of
+from evaluations.kernel.canonical import canonical_bytes, digest_of
 from evaluations.kernel.errors import InputRefused, Problem
 from policies.language.checks import Checks
 from policies.language.compiled import (
@@ -90,13 +90,15 @@ class _Compiler:
         self.names = names
         self.profile = shaped.metadata.profile or ""
         self.param_metrics: dict[str, tuple[bool, list[MetricLike]]] = {}
+        self.evidence_bytes: dict[tuple[str, ...], bytes] = {}
 
     def compile(self, text: bytes) -> CompiledPolicy:
         spec = self.spec
         resolved = self.resolved()
         resolved_bytes = canonical_bytes(resolved)
         clauses = {name: self.clause(name, item) for name, item in spec.evidence.items()}
-        rules = tuple(self.rule(item, clauses, resolved) for item in spec.rules)
+        stated = {rule["id"]: rule for rule in resolved["spec"]["rules"]}
+        rules = tuple(self.rule(item, clauses, stated[item.id], resolved["spec"]["evidence"]) for item in spec.rules)
         params = {name: self.param(name, number) for name, number in spec.params.items()}
         return CompiledPolicy(
             name=self.shaped.metadata.name,
@@ -170,11 +172,9 @@ class _Compiler:
         metric = self.names.metrics[item.metric]
         return suiting_bound(metric) if metric.unit == "percent" else "point"
 
-    def rule(self, item: Any, clauses: dict[str, Clause], resolved: dict[str, Any]) -> Rule:
+    def rule(self, item: Any, clauses: dict[str, Clause], stated: dict[str, Any], evidence: dict[str, Any]) -> Rule:
         test = self.test(item, clauses)
         read = tuple(dict.fromkeys(_clauses_of(test)))
-        stated = next(rule for rule in resolved["spec"]["rules"] if rule["id"] == item.id)
-        evidence = {name: resolved["spec"]["evidence"][name] for name in read}
         params = {name: self.spec.params[name] for name in dict.fromkeys(_params_of(test))}
         return Rule(
             id=item.id,
@@ -182,8 +182,20 @@ class _Compiler:
             test=test,
             clauses=read,
             about_models=any(clauses[name].about == "model" for name in read),
-            digest=digest({"rule": stated, "evidence": evidence, "params": params}),
+            digest=self.rule_digest(read, evidence, params, stated),
         )
+
+    def rule_digest(
+        self, read: tuple[str, ...], evidence: dict[str, Any], params: dict[str, Decimal], stated: dict[str, Any]
+    ) -> str:
+        """Return the digest of `{"evidence": …, "params": …, "rule": …}`: of all that the rule's meaning rests on.
+
+        Many rules read the same evidence, so its bytes are made once; a test holds the digest against that of the whole value.
+        """
+        about = self.evidence_bytes.get(read)
+        if about is None:
+            about = self.evidence_bytes[read] = canonical_bytes({name: evidence[name] for name in read})
+        return digest_of(b'{"evidence":%b,"params":%b,"rule":%b}' % (about, canonical_bytes(params), canonical_bytes(stated)))
 
     def test(self, item: Branch, clauses: dict[str, Clause]) -> Test:
         if item.evidence is None:
