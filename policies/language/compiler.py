@@ -97,8 +97,9 @@ class _Compiler:
         resolved = self.resolved()
         resolved_bytes = canonical_bytes(resolved)
         clauses = {name: self.clause(name, item) for name, item in spec.evidence.items()}
-        stated = {rule["id"]: rule for rule in resolved["spec"]["rules"]}
-        rules = tuple(self.rule(item, clauses, stated[item.id], resolved["spec"]["evidence"]) for item in spec.rules)
+        stated = {rule["id"]: rule for rule in resolved["spec"].get("rules", ())}
+        evidence = resolved["spec"].get("evidence", {})
+        rules = tuple(self.rule(item, clauses, stated[item.id], evidence) for item in spec.rules)
         params = {name: self.param(name, number) for name, number in spec.params.items()}
         return CompiledPolicy(
             name=self.shaped.metadata.name,

@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from importlib import import_module
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -28,13 +29,13 @@ from ruamel.yaml.reader import ReaderError
 from yaml import events as libyaml_events
 from yaml.error import YAMLError as LibyamlError
 
-try:
-    from yaml.cyaml import CParser
-except ImportError:  # PyYAML built without libyaml
-    CParser = None
-
 from evaluations.kernel.errors import Problem
 from evaluations.kernel.numbers import NotADecimal, parse_decimal
+
+try:
+    CParser: Any = import_module("yaml._yaml").CParser
+except ImportError:  # PyYAML built without libyaml
+    CParser = None
 
 MAX_BYTES = 256 * 1024
 MAX_NESTING = 16

@@ -1,5 +1,7 @@
 """Policies and their versions: proposing them. Activations and bindings stand in modules of their own."""
 
+from collections.abc import Sequence
+
 from django.db.models import Max
 
 from evaluations.kernel import audit
@@ -8,6 +10,7 @@ from evaluations.kernel.services import service
 from policies.language.compiler import compile_policy
 from policies.models import Policy, PolicyVersion
 from policies.selectors.policies import known_names
+from policies.selectors.proposing import Draft, examine_drafts
 
 
 @service(refused="policy_version.refused")
@@ -17,6 +20,19 @@ def propose_policy_version(*, actor: Actor, text: bytes, filename: str = "") -> 
     Raises `PolicyRefused` with every problem of the text.
     """
     return apply_propose_policy_version(actor=actor, text=text, filename=filename)
+
+
+@service(refused="policy_version.refused")
+def propose_policy_versions(*, actor: Actor, drafts: Sequence[Draft]) -> list[PolicyVersion]:
+    """Store texts as the next versions of the policies they name, all of them or none; return the versions that are new.
+
+    Raises `InputRefused` with every problem of all texts, also where a draft's base is no longer the newest version.
+    """
+    # Whoever proposes at the same time waits, and is then held against what this one made.
+    named = {draft.policy for draft in drafts if draft.policy}
+    list(Policy.objects.select_for_update().filter(name__in=named).order_by("pk"))
+    fresh = [item for item in examine_drafts(drafts) if item.known is None]
+    return [apply_propose_policy_version(actor=actor, text=item.draft.text, filename=item.draft.filename) for item in fresh]
 
 
 def apply_propose_policy_version(*, actor: Actor, text: bytes, filename: str = "") -> PolicyVersion:

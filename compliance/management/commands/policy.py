@@ -5,16 +5,24 @@ from typing import Any, ClassVar
 
 from django.core.management.base import CommandParser
 
-from compliance.management.policy_kinds import diff, impact, lint, schema, test
+from compliance.management.policy_kinds import diff, impact, lint, pull, push, schema, test
 from evaluations.kernel.commands import ExampleCommand
 
-_KINDS: dict[str, Any] = {"lint": lint, "test": test, "diff": diff, "impact": impact, "schema": schema}
+_KINDS: dict[str, Any] = {
+    "lint": lint,
+    "test": test,
+    "diff": diff,
+    "impact": impact,
+    "pull": pull,
+    "push": push,
+    "schema": schema,
+}
 
 
 class Command(ExampleCommand):
     help = (
-        "Policies as code: lint, test and compare policy texts, see what they would change, or print the JSON Schema for editors. "
-        "Each kind has its own --help."
+        "Policies as code: lint, test and compare policy texts, see what they would change, pull them into a folder for version "
+        "control and push them from there, or print the JSON Schema for editors. Each kind has its own --help."
     )
     examples: ClassVar[str] = """\
   manage.py policy lint policies/*.yaml                       what would they let through that nobody meant?
@@ -22,6 +30,8 @@ class Command(ExampleCommand):
   manage.py policy test a.yaml --junit report.xml             run its tests, and report them to CI
   manage.py policy diff hr-writes hr-writes.yaml              what would the file change in meaning?
   manage.py policy impact a.yaml --fail-on-new-access         whom would it newly permit?
+  manage.py policy pull policies/                             the texts in force, byte for byte
+  manage.py policy push policies/ --dry-run                   what would be proposed?
   manage.py policy schema > policy.schema.json                for the editor that completes and checks
 """
 
