@@ -119,7 +119,9 @@ def _read(log: Log, maker: Maker, intake: Intake) -> None:
     if maker.problems:
         return
     watch = Watch(log.name)
-    tallies = [Tally(reading) for reading in readings]
+    config = spec.get("config")
+    epochs = str(config.get("epochs", 1) if isinstance(config, dict) else 1) not in ("1", "None")
+    tallies = [Tally(reading, epochs=epochs) for reading in readings]
     for row in log.rows():
         watch.add(row)
         for tally in tallies:

@@ -46,15 +46,16 @@ class Reading(NamedTuple):
 class Tally:
     """Counts one measure over the rows of a log."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Reading, *, epochs: bool) -> None:
         self.reading = reading
+        self._epochs = epochs
         self.scored = 0
         self.hits = 0
         self.contradicted = 0
         self.fractional = False
         self.total = Decimal(0)
         self.by_word: dict[str, int] = {}
-        self._as_inspect: dict[str, list[Any]] = {}
+        self._stated: dict[str, list[Any]] = {}  # by sample; without epochs all under one key
 
     def add(self, row: Row) -> None:
         """Count one row."""
@@ -63,12 +64,12 @@ class Tally:
         if stated is not None and self.reading.whole:
             stated = Decimal(stated == _ONE)
         if stated is not None:
-            mean = self._as_inspect.setdefault(row.task, [Decimal(0), 0])
+            mean = self._stated.setdefault(row.task if self._epochs else "", [Decimal(0), 0])
             mean[0] += stated
             mean[1] += 1
         if row.errored or not row.completed:
             return
-        worth = self._worth(value)
+        worth = self._worth(value) if self.reading.values or self.reading.whole else stated
         if isinstance(value, str) and not isinstance(value, NumberText):
             word = value[:20]
             if word in self.by_word or len(self.by_word) < 8:
@@ -98,10 +99,10 @@ class Tally:
 
     def mean_as_stated(self) -> Decimal | None:
         """Return the mean as Inspect makes it: over the samples that have a score, each the mean of its epochs; None without any."""
-        if not self._as_inspect:
+        if not self._stated:
             return None
-        whole = sum((total / count for total, count in self._as_inspect.values()), Decimal(0))
-        return whole / len(self._as_inspect)
+        whole = sum((total / count for total, count in self._stated.values()), Decimal(0))
+        return whole / len(self._stated)
 
     def counts(self, plan: "Plan", *, better: str) -> Counts:
         """Return the counts over everything that was planned."""

@@ -124,6 +124,9 @@ class Reader:
     def _peek(self) -> str:
         """Skip space; return the next character, or "" at the end."""
         while True:
+            letter = self._text[self._at : self._at + 1]
+            if letter and letter not in " \t\n\r":
+                return letter
             found = _SPACE.match(self._text, self._at)
             self._at = found.end() if found else self._at
             if self._at < len(self._text):

@@ -1,7 +1,8 @@
 """`make bench`: figures with medians and ratios, measured in one run on this machine.
 
     python -m tests.bench                 everything (a few minutes)
-    python -m tests.bench judge peers     some parts: judge, peers, store, import, ledger, dossier, inbox, stop, answers, batch, search
+    python -m tests.bench judge peers     some parts: judge, peers, store, import, inspect, ledger, dossier, inbox, stop, answers,
+                                          batch, search
     python -m tests.bench store --sizes 1000 10000
 
 It measures, it does not judge: nothing here fails because a machine is slow.
@@ -17,15 +18,17 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("judge", "peers", "store", "import", "ledger", "dossier", "inbox", "stop", "answers", "batch", "search")
+PARTS = ("judge", "peers", "store", "import", "inspect", "ledger", "dossier", "inbox", "stop", "answers", "batch", "search")
 MODULES = {
     "store": ("tests.bench.store",),
     "import": ("tests.bench.importing",),
+    "inspect": ("tests.bench.inspect_log",),
     **{part: ("tests.bench.sign_offs", part) for part in ("dossier", "inbox", "stop")},
 }
 SIZES = {
     "store": (1_000, 3_000, 10_000),
     "import": (10_000, 100_000, 1_000_000),
+    "inspect": (780, 7_800, 78_000),
     "dossier": (100, 1_000, 10_000),
     "inbox": (1_000, 10_000, 100_000),
     "stop": (100, 1_000, 10_000),
@@ -39,6 +42,7 @@ TARGETS = {
     "judge": "one verdict of five rules over four clauses: at most 40 µs",
     "store": "10,000 subject versions × one policy, judged from PostgreSQL and stored: at most 6 s and 400 MB",
     "import": "1,000,000 observations of a CSV by COPY: at most 40 s and 300 MB",
+    "inspect": "a 1 GB Inspect archive (78,000 samples) to its observations: at most 5 s and 200 MB",
     "dossier": "a request's page with 10,000 pieces of evidence behind it: at most 300 ms and 30 queries",
     "inbox": "an approver's home page with 100,000 requests waiting: at most 300 ms and 30 queries",
     "answers": "3 × a plain DRF view that reads one row and inserts one; p99 at most 15 ms; flat within 20 %; 200 MB a process",

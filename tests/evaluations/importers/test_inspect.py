@@ -2,18 +2,20 @@
 
 import io
 import json
+import tracemalloc
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from evaluations.importers import inspect
-from evaluations.importers.base import Pair
+from evaluations.importers.base import Intake, Pair
 from evaluations.importers.registry import pick
-from tests.evaluations.importers.foreign import read, refused
+from tests.evaluations.importers.foreign import REGISTRY, read, refused
 from tests.evaluations.importers.helpers import only
 from tests.evaluations.importers.inspect_made import HARM, MEASURE, as_eval, as_json, log, profile, sample
 from tests.support.evidence_files import evidence_bytes, evidence_file
+from tests.support.inspect_archive import write_log
 
 EXPECTED: dict[str, Any] = json.loads(evidence_file("inspect/expected.json").read_text())["files"]
 READABLE = {name: right for name, right in EXPECTED.items() if right["readable"] is True and name != "v1-accuracy-is-NaN.json"}
@@ -337,3 +339,41 @@ def test_the_small_samples_read_and_each_form_of_one_run_is_the_same():
     assert status["log_tool_call_error.json"][1:] == (None, 1)
     assert status["2025-05-12T20-28-13-04-00_popularity.json"] == ("cancelled", 2, 3)
     assert status["mmlu-summary-choices.eval"][1:] == (0, 1)
+
+
+class Counting(io.RawIOBase):
+    """A file that counts what is read of it."""
+
+    def __init__(self, inner) -> None:
+        self.inner, self.bytes = inner, 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self.inner.read(size)
+        self.bytes += len(data)
+        return data
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self.inner.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self.inner.tell()
+
+    def seekable(self) -> bool:
+        return True
+
+
+@pytest.mark.slow
+def test_of_a_large_archive_headers_and_summaries_are_read_and_memory_stays(tmp_path):
+    path = tmp_path / "big.eval"
+    write_log(path, 7_800)  # 100 MB, a tenth of what `python -m tests.bench inspect` measures
+    tracemalloc.start()
+    with path.open("rb") as file:
+        stream = Counting(file)
+        intake = Intake(REGISTRY, "lab", profile=profile(task="big"))
+        ((draft, seen),) = inspect.read_group({"big.eval": stream}, intake)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (draft.run_status, seen.k, seen.n, seen.errored, seen.unscored) == ("complete", 7_020, 7_800, 0, 0)
+    assert path.stat().st_size > 100_000_000
+    assert stream.bytes < 4_000_000
+    assert peak < 40 * 1024 * 1024
