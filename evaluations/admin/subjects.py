@@ -106,7 +106,7 @@ class SubjectAdmin(ReadOnlyAdmin):
     def describe(self, row: Subject, request: HttpRequest) -> Record:
         versions = row.versions.order_by("-number")[:SHOWN]
         names = AliasAssignment.objects.filter(subject_version__subject=row)
-        newest = newest_version(row) if row.kind != SubjectKind.MODEL else None
+        newest = newest_version(row)
         return Record(
             lead=f"{row.title} is {'an' if row.kind == SubjectKind.AGENT else 'a'} {row.get_kind_display()}"
             + (f" of {row.provider}." if row.provider else "."),
@@ -116,6 +116,8 @@ class SubjectAdmin(ReadOnlyAdmin):
                     "Subject",
                     [
                         ("Key", row.key),
+                        ("Version that runs now", link(newest, empty="none yet")),
+                        ("Fingerprint", whole_digest(newest.digest if newest else "")),
                         ("Title", row.title),
                         ("Kind", row.get_kind_display()),
                         ("Provider", said(row.provider)),

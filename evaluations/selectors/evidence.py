@@ -70,7 +70,7 @@ _MEANING = """
 # A ruling is about a run, not about the bytes that told of it: whoever hands in the very numbers of a disputed or retracted run once
 # more, in another document, by another importer or as a newer revision, hands in what has been ruled on. `ruled` holds those runs,
 # found by their evidence alone, since few are ruled on. Other numbers for the same run are a correction, and stand by themselves.
-_OBSERVATIONS = f"""
+_SEEN = f"""
 WITH named AS MATERIALIZED (
     SELECT DISTINCT name_as_written FROM evaluations_aliasassignment
     WHERE subject_version_id = ANY(%(ids)s) AND recorded_at <= %(known_at)s
@@ -106,11 +106,11 @@ WITH named AS MATERIALIZED (
     FROM meant e CROSS JOIN LATERAL (SELECT * FROM evaluations_observation WHERE evidence_id = e.id OFFSET 0) o
     WHERE e.ruling IN ('retracted', 'disputed', 'dispute_upheld')
     ORDER BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, array_position(ARRAY['retracted', 'dispute_upheld', 'disputed'], e.ruling)
-)
-SELECT e.version_id, e.uid, o.ordinal, e.subject_as_written, e.source, e.trust, e.provenance, e.attested, m.key, b.key,
-    bv.version, o.slice, o.value, o.value_as_written, o.k, o.n, o.repeats, o.errored, o.unscored, e.run_status, e.ended_at,
-    e.run_ended, e.harness, e.about, e.identity_problem, CASE WHEN e.ruling = 'retracted' THEN e.ruling
-        ELSE coalesce(r.ruling, e.ruling) END, e.supersedes
+), seen AS (
+SELECT e.version_id, e.uid, o.ordinal, e.subject_as_written, e.source, e.trust, e.provenance, e.attested, m.key AS metric,
+    b.key AS benchmark, bv.version, o.slice, o.value, o.value_as_written, o.k, o.n, o.repeats, o.errored, o.unscored, e.run_status,
+    e.ended_at, e.run_ended, e.harness, e.about, e.identity_problem, CASE WHEN e.ruling = 'retracted' THEN e.ruling
+        ELSE coalesce(r.ruling, e.ruling) END AS ruling, e.supersedes, e.id AS evidence_id
 FROM meant e
 JOIN evaluations_observation o ON o.evidence_id = e.id
 LEFT JOIN ruled r ON r.version_id = e.version_id AND r.source = e.source AND r.about = e.about AND r.harness = e.harness
@@ -120,9 +120,26 @@ LEFT JOIN ruled r ON r.version_id = e.version_id AND r.source = e.source AND r.a
 JOIN evaluations_metric m ON m.id = o.metric_id
 JOIN evaluations_benchmarkversion bv ON bv.id = o.benchmark_version_id
 JOIN evaluations_benchmark b ON b.id = bv.benchmark_id
-WHERE m.key = ANY(%(metrics)s) AND b.key = ANY(%(benchmarks)s)
-ORDER BY e.id, o.ordinal
+WHERE NARROWED
+)
 """  # noqa: S608
+
+
+def seen_statement(narrowed: str) -> str:
+    """Return a `WITH` whose `seen` is every observation under a name that means one of `ids`, as known at `known_at`.
+
+    Its columns are the fields of `SeenObservation` (`uid` for `evidence`) and `evidence_id`. `narrowed` is a condition on metric `m`
+    and benchmark `b`, in SQL of our own.
+    """
+    return _SEEN.replace("NARROWED", narrowed)
+
+
+SEEN_COLUMNS = ", ".join("uid" if field == "evidence" else field for field in SeenObservation._fields)
+_OBSERVATIONS = f"""
+{seen_statement("m.key = ANY(%(metrics)s) AND b.key = ANY(%(benchmarks)s)")}
+SELECT {SEEN_COLUMNS} FROM seen ORDER BY evidence_id, ordinal
+"""  # noqa: S608
+
 
 _HELD = f"""
 SELECT e.subject_as_written, count(*)

@@ -1,5 +1,5 @@
 """The console's pages on policies, systems and verdicts: read-only."""
 
-from policies.admin import comparing, policies, systems, verdicts
+from policies.admin import measures, plotting, policies, systems, verdicts
 
-__all__ = ["comparing", "policies", "systems", "verdicts"]
+__all__ = ["measures", "plotting", "policies", "systems", "verdicts"]

@@ -21,6 +21,7 @@ from evaluations.kernel.display import (
     code,
     instant,
     link,
+    list_link,
     ticked,
     whole_digest,
     words,
@@ -33,6 +34,7 @@ from policies.models import Standing, Verdict
 from policies.vocabulary import ANY_DOMAIN, Outcome
 
 SHOWN = 50
+NEWEST = 20
 _NAMED = ("policy_version__policy", "subject_version__subject")
 # The bytes of policies and judgements are for a verdict's own page: a list of fifty need not carry them.
 _HEAVY = ("core", "policy_version__text", "policy_version__resolved", "subject_version__pin")
@@ -223,6 +225,33 @@ class StandingAdmin(ReadOnlyAdmin):
 @SubjectAdmin.add_section
 def standings_of_subject(row: Subject, request: HttpRequest) -> Section:
     return _standings(Standing.objects.filter(subject_version__subject=row))
+
+
+@SubjectAdmin.add_section
+def verdicts_over_time(row: Subject, request: HttpRequest) -> Section:
+    """Show the newest judgements of every version of a subject: each stays as it was made."""
+    found = Verdict.objects.filter(subject_version__subject=row).select_related(
+        "policy_version__policy", "subject_version__subject"
+    )
+    light = found.defer("core", "policy_version__text", "policy_version__resolved", "subject_version__pin")
+    return Table(
+        "Verdicts over time",
+        ("Recorded", "Verdict", "Policy version", "Version", "Domain", "As of"),
+        [
+            [
+                instant(item.recorded_at),
+                link(item, result_chip(item.result)),
+                link(item.policy_version),
+                link(item.subject_version, f"v{item.subject_version.number}"),
+                domain_words(item.domain),
+                instant(item.as_of),
+            ]
+            for item in light.order_by("-id")[:NEWEST]
+        ],
+        empty="No policy has judged it yet.",
+        note=f"The newest {NEWEST} at most. The same facts make no new verdict.",
+        more=list_link(Verdict, "All verdicts", q=row.key),
+    )
 
 
 @SubjectVersionAdmin.add_section

@@ -13,7 +13,7 @@ from evaluations.vocabulary import MetricFamily, Unit
 from policies.language.compiled import Assertion, Clause, CompiledPolicy, assertions_of
 from policies.models import PolicyVersion, Standing
 from policies.selectors.bindings import params_digest_of
-from policies.selectors.policies import compile_versions, versions_in_force
+from policies.selectors.policies import compile_versions, versions_in_force, versions_to_keep_judged
 from policies.vocabulary import ANY_DOMAIN
 
 MOST_SUBJECTS = 500
@@ -158,3 +158,48 @@ def _rate(rule: Mapping[str, str | int | None]) -> RateRead:
         None if n is None else int(n),
         int(lost or 0),
     )
+
+
+class ClauseStand(NamedTuple):
+    """What a verdict that stands says of one clause: its word, its reason and its bar, and where the verdict is."""
+
+    version: PolicyVersion
+    clause: Clause
+    domain: str
+    verdict_id: int
+    result: str
+    reason: str
+    bar: Decimal
+
+    def is_about(self, metric: str, benchmark: str, version: str, slice_: str) -> bool:
+        """Tell whether it judged such an observation."""
+        wanted = self.domain if self.clause.by_domain else self.clause.slice
+        return (metric, benchmark, slice_) == (
+            self.clause.metric,
+            self.clause.benchmark,
+            wanted,
+        ) and version in self.clause.versions
+
+
+_CLAUSES = """
+SELECT s.policy_version_id, s.domain, s.verdict_id, rule ->> 'clause', rule ->> 'result', rule ->> 'reason', rule ->> 'bar'
+FROM policies_standing s JOIN policies_verdict v ON v.id = s.verdict_id
+CROSS JOIN LATERAL jsonb_path_query(convert_from(v.core, 'UTF8')::jsonb, 'strict $.rules.** ? (exists(@.clause))') AS rule
+WHERE s.subject_version_id = %s AND rule -> 'children' = '[]'
+ORDER BY s.policy_version_id DESC, s.domain
+"""
+
+
+def clause_stands(version: SubjectVersion) -> list[ClauseStand]:
+    """Return what stands about a subject version, clause by clause, of the policy versions that are kept judged."""
+    kept = versions_to_keep_judged()
+    compiled = {item.pk: (item, shape) for item, shape in zip(kept, compile_versions(kept), strict=True)}
+    found = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAUSES, [version.pk])
+        for policy_version_id, domain, verdict_id, name, result, reason, bar in cursor.fetchall():
+            policy, shape = compiled.get(policy_version_id, (None, None))
+            if policy is not None and shape is not None and name in shape.clauses:
+                stand = ClauseStand(policy, shape.clauses[name], domain, verdict_id, result, reason, Decimal(bar))
+                found[policy.pk, domain, verdict_id, name, stand.bar] = stand
+    return list(found.values())

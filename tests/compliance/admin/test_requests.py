@@ -300,6 +300,7 @@ def test_each_page_makes_the_queries_that_the_baseline_states(land: Ground) -> N
         "grant": reverse("admin:compliance_grant_change", args=[grant.pk]),
         "grants": reverse("admin:compliance_grant_changelist"),
         "drift": reverse("admin:compliance_grant_drift"),
+        "subject": reverse("admin:evaluations_subject_change", args=[land.version.subject_id]),
     }
 
     def counted() -> dict[str, int]:
