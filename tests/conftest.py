@@ -139,7 +139,7 @@ def test_database(cluster: clusters.Cluster, django_db_blocker) -> Iterator[clus
                 database = cluster.copy(template, worker)
         _point_django_at(database)
     yield database
-    django_connections.close_all()
+    _close_connections()
     cluster.drop(database)
 
 
@@ -163,6 +163,14 @@ def _point_django_at(database: clusters.Database) -> None:
         django_connections.settings[alias].update(entry)
 
 
+def _close_connections() -> None:
+    # Late: it needs Django's models.
+    from compliance.services.decisions import close_common_connection
+
+    django_connections.close_all()
+    close_common_connection()
+
+
 @pytest.fixture(scope="session")
 def django_db_setup(django_test_environment: None, test_database: clusters.Database) -> None:
     """Take the place of pytest-django's own: our databases are made by two roles."""
@@ -173,7 +181,7 @@ def committed_db(django_db_setup: None, django_db_blocker, test_database: cluste
     """A database in which the test really commits, emptied afterwards."""
     with django_db_blocker.unblock():
         yield test_database
-        django_connections.close_all()
+        _close_connections()
         clusters.empty_tables(test_database)
 
 

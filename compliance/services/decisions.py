@@ -5,7 +5,8 @@ There is no cache but of what never changes. Whatever goes wrong is a denial: on
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -13,6 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, Error, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import errors
 
 from compliance.deciding.codes import Code, Reason
@@ -160,19 +162,48 @@ def _decide_alone(asking: Asking) -> list[Decided]:
 def _decide_together(askings: Sequence[Asking]) -> list[list[Decided] | Exception | None]:
     """Answer several requests in one transaction: each gets its answers, why there are none, or None, to be answered alone."""
     at = now()
-    try:
-        heard = _hear(askings, at)
-        answers = [answer for one in heard for answer in one.answers]
-        decided = Recorder(at, patient=False).record(answers, held=True) if answers else []
-    except Error as error:
-        # Each tries for herself, and meets what is wrong with her own question alone.
-        logger.warning("%s requests could not be answered at once", len(askings), exc_info=error)
-        forget_bodies()
-        return [None] * len(askings)
-    if decided is not None:
-        _note_use(heard, at)
+    with _common_connection() as common:
+        try:
+            heard = _hear(askings, at)
+            answers = [answer for one in heard for answer in one.answers]
+            decided = Recorder(at, patient=False).record(answers, held=True) if answers else []
+        except Error as error:
+            # Each tries for herself, and meets what is wrong with her own question alone.
+            logger.warning("%s requests could not be answered at once", len(askings), exc_info=error)
+            forget_bodies()
+            common.close()
+            return [None] * len(askings)
+        if decided is not None:
+            _note_use(heard, at)
     told = iter(decided or ())
     return [one.refusal or (None if decided is None else list(islice(told, len(one.answers)))) for one in heard]
+
+
+_common: BaseDatabaseWrapper | None = None
+
+
+@contextmanager
+def _common_connection() -> Iterator[BaseDatabaseWrapper]:
+    """Put one connection of the process in the place of the thread's own: whoever leads asks on it, and nobody else meanwhile.
+
+    One server process keeps its plans and caches warm then, instead of one for each thread that may come to lead.
+    """
+    global _common  # noqa: PLW0603  (made when it is first needed, by the one who leads)
+    if _common is None:
+        _common = connections.create_connection(DEFAULT_DB_ALIAS)
+        _common.inc_thread_sharing()
+    own = connections[DEFAULT_DB_ALIAS]
+    connections[DEFAULT_DB_ALIAS] = _common
+    try:
+        yield _common
+    finally:
+        connections[DEFAULT_DB_ALIAS] = own
+
+
+def close_common_connection() -> None:
+    """Close the connection on which those who ask at once are answered; the next of them makes a new one."""
+    if _common is not None:
+        _common.close()
 
 
 _gathering: Gathering[Asking, list[Decided] | Exception] = Gathering(

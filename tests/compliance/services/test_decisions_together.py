@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import OperationalError
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 
 from compliance.deciding.facts import Question
 from compliance.models import Decision, LedgerEntry
@@ -16,6 +16,7 @@ from compliance.services.recording import Decided, Recorder, forget_bodies
 from compliance.services.stopping import suspend_grant
 from tests.support import signing
 from tests.support.asking import ask_token, codes_of
+from tests.support.racing import racers
 
 Connect = Callable[[], "psycopg.Connection[Any]"]
 
@@ -119,6 +120,25 @@ def test_where_it_fails_for_all_each_asks_for_herself(land: signing.Ground, monk
     assert len(calls) == 2
     assert admitted == [1], "counted once, however often it is tried"
     assert Decision.objects.count() == 1
+
+
+def test_whoever_leads_asks_on_one_connection(land: signing.Ground, superuser_connection: Connect) -> None:
+    token = ask_token(land.asker)
+    questions, digest = asking(token).questions, token_digest(token)
+    with racers(4) as callers:
+        for _ in range(5):
+            told = callers.run(*[lambda: decide(questions=questions, token_digest=digest)] * 4)
+            assert all(outcome.value[0].judgement.allowed for outcome in told)
+        assert callers.run(lambda: connections[DEFAULT_DB_ALIAS].connection)[0].value is None, "a thread's own was not needed"
+    # Somebody ends it: who asks next is answered all the same, and those after her share a new one.
+    assert decisions._common is not None
+    ended = decisions._common.connection.info.backend_pid
+    with superuser_connection() as superuser:
+        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [ended])
+    for _ in range(2):
+        (answer,) = decide(questions=questions, token_digest=digest)
+        assert answer.judgement.allowed
+    assert decisions._common.connection.info.backend_pid != ended
 
 
 def test_a_long_batch_is_nobody_else_s_to_wait_for(land: signing.Ground, monkeypatch: pytest.MonkeyPatch) -> None:
