@@ -14,7 +14,7 @@ from evaluations.importers.registry import pick
 from tests.evaluations.importers.foreign import REGISTRY, read, refused
 from tests.evaluations.importers.helpers import only
 from tests.evaluations.importers.inspect_made import HARM, MEASURE, as_eval, as_json, log, profile, sample
-from tests.support.evidence_files import evidence_bytes, evidence_file
+from tests.support.evidence_files import FIXTURES, evidence_bytes, evidence_file
 from tests.support.inspect_archive import write_log
 
 EXPECTED: dict[str, Any] = json.loads(evidence_file("inspect/expected.json").read_text())["files"]
@@ -339,6 +339,39 @@ def test_the_small_samples_read_and_each_form_of_one_run_is_the_same():
     assert status["log_tool_call_error.json"][1:] == (None, 1)
     assert status["2025-05-12T20-28-13-04-00_popularity.json"] == ("cancelled", 2, 3)
     assert status["mmlu-summary-choices.eval"][1:] == (0, 1)
+
+
+OWN = FIXTURES / "inspect-own"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "k", "errored", "unscored"),
+    [
+        ("errors-and-epochs.eval", "66.666666", 4, 1, 0),
+        ("partial-credit.eval", "37.5", None, 0, 0),
+        ("self-judged-effort.eval", "50", 2, 0, 1),
+        ("limited.json", "66.666666", 2, 0, 0),
+    ],
+)
+def test_status_counts_and_headline_are_the_librarys_own(name, value, k, errored, unscored):
+    right = json.loads((OWN / "expected.json").read_text())["files"][name]
+    told = profile({**MEASURE, "of": right["score"]}, task=right["task"])
+    ((draft, seen),) = read({name: (OWN / name).read_bytes()}, profile=told)
+    assert Decimal(seen.value_as_written) == Decimal(str(right["accuracy"]))
+    assert seen.n * (seen.repeats or 1) == right["total"]
+    assert f"{right['total']} runs planned, {right['total']} in the log, {right['errored']} errored" in draft.note
+    assert seen.n - right["unscored"] == right["scored"]
+    assert draft.subject_as_written.startswith(f"{right['model']} (custom_outputs=sha256:")
+    assert (seen.value, seen.k, seen.errored, seen.unscored) == (Decimal(value), k, errored, unscored)
+    assert draft.run_status == ("partial" if name == "limited.json" else "complete")
+
+
+def test_effort_of_a_run_that_the_library_made_is_in_the_name_and_its_own_judge_is_marked():
+    name = "self-judged-effort.eval"
+    told = profile({**MEASURE, "of": "model_graded_qa"}, task="own_judged")
+    ((draft, seen),) = read({name: (OWN / name).read_bytes()}, profile=told)
+    assert draft.subject_as_written.endswith(", reasoning_effort=high, temperature=0.2)")
+    assert seen.judge == {"models": ["mockllm/own"], "is_subject": True}
 
 
 class Counting(io.RawIOBase):
