@@ -325,6 +325,7 @@ SPECTACULAR_SETTINGS = {
             "compliance.vocabulary.RequestStatus",
             "evaluations.vocabulary.RulingKind",
             "evaluations.vocabulary.SubjectKind",
+            "policies.vocabulary.Said",
             "policies.vocabulary.Outcome",
             "policies.vocabulary.VerdictReplay",
         )

@@ -1,7 +1,7 @@
 """What a policy text would change if it came into force: whom it newly permits and refuses, which grants, and who is near the edge."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from hashlib import sha256
@@ -14,6 +14,7 @@ from compliance.models import Grant
 from compliance.selectors.grants import with_standing
 from compliance.vocabulary import EffectiveStatus
 from evaluations.kernel.canonical import DIGEST_PREFIX, canonical_bytes
+from evaluations.models import SubjectVersion
 from evaluations.selectors.subjects import current_versions
 from policies.language.compiled import CompiledPolicy
 from policies.models import Policy, PolicyVersion, System
@@ -251,16 +252,28 @@ def read_impact(version: PolicyVersion, *, at: datetime, shown: int = SHOWN) -> 
     Both are kept judged while the version is its policy's newest: then what stands is read, which costs a fraction. Whatever it has not
     judged yet it may permit, so that counts as if it did. An older version, to which somebody would go back, is judged here.
     """
-    texts = texts_of(version)
-    before = version_in_force(version.policy)
-    if not is_kept(version):
-        return measure_impact(texts, at=at, shown=shown)
-    measure = measure_of(texts, at=at)
-    tally = Tally(texts, measure.grants, shown=shown)
+    measure = measure_of(texts_of(version), at=at)
+    tally = Tally(measure.texts, measure.grants, shown=shown)
+    kept = is_kept(version)
     for versions in slices_of(measure.versions):
-        for compared in compare_standing(measure.places, versions, before=before, after=version):
+        for compared in _compared(version, measure, versions, kept=kept):
             tally.add(compared)
     return tally.impact()
+
+
+def read_changes(version: PolicyVersion, subject_versions: Sequence[SubjectVersion], *, at: datetime) -> list[Compared]:
+    """Return what a version would change for these subject versions (with `subject` loaded), unchanged answers left out."""
+    measure = measure_of(texts_of(version), at=at)
+    compared = _compared(version, measure, subject_versions, kept=is_kept(version))
+    return [one for one in compared if one.change != Change.UNCHANGED]
+
+
+def _compared(
+    version: PolicyVersion, measure: Measure, subject_versions: Sequence[SubjectVersion], *, kept: bool
+) -> Iterator[Compared]:
+    if not kept:
+        return compare_judging(measure.places, subject_versions, at=measure.at)
+    return compare_standing(measure.places, subject_versions, before=version_in_force(version.policy), after=version)
 
 
 def texts_of(version: PolicyVersion, against: PolicyVersion | None = None) -> Texts:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
+from evaluations.kernel.bulk import fetch_with_arrays
 from evaluations.models import AliasAssignment
 
 
@@ -173,10 +174,8 @@ def observations_about(
         "benchmarks": list(benchmarks),
         "known_at": known_at,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_OBSERVATIONS, parameters)
-        for row in cursor.fetchall():
-            found[row[0]].append(SeenObservation._make(row))
+    for row in fetch_with_arrays(_OBSERVATIONS, parameters):
+        found[row[0]].append(SeenObservation._make(row))
     return found
 
 

@@ -56,11 +56,15 @@ def join_bindings(compiled: CompiledPolicy, bindings: Iterable[Binding], *, syst
     A binding outlives the version it was signed for. What that is in another version is read strictly: a parameter that is gone is
     passed over, a number looser than the version's own leaves the version's, and one beyond the metric's range stands at its end.
     """
+    mine = (binding for binding in bindings if binding.system_id == system.pk or binding.domain == system.domain)
+    return stricter_numbers(compiled, map(numbers_of, mine))
+
+
+def stricter_numbers(compiled: CompiledPolicy, stated: Iterable[Mapping[str, Decimal]]) -> dict[str, Decimal]:
+    """Return the parameters that numbers stated for any text of a policy make stricter in this one: of several the strictest."""
     tightened: dict[str, Decimal] = {}
-    for binding in bindings:
-        if binding.system_id != system.pk and binding.domain != system.domain:
-            continue
-        for name, number in numbers_of(binding).items():
+    for numbers in stated:
+        for name, number in numbers.items():
             param = compiled.params.get(name)
             if param is None:
                 continue

@@ -1,8 +1,7 @@
 """`make bench`: figures with medians and ratios, measured in one run on this machine.
 
     python -m tests.bench                 everything (a few minutes)
-    python -m tests.bench judge peers     some parts: judge, peers, store, import, inspect, ledger, dossier, inbox, stop, answers,
-                                          batch, search
+    python -m tests.bench judge peers     some parts, as `--help` lists them
     python -m tests.bench store --sizes 1000 10000
 
 It measures, it does not judge: nothing here fails because a machine is slow.
@@ -18,15 +17,23 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("judge", "peers", "store", "import", "inspect", "ledger", "dossier", "inbox", "stop", "answers", "batch", "search")
+PARTS = (
+    "judge", "verdicts", "compile", "peers", "store", "news", "rejudge", "impact", "import", "inspect", "ledger", "dossier", "inbox",
+    "stop", "answers", "batch", "search",
+)  # fmt: skip
 MODULES = {
     "store": ("tests.bench.store",),
     "import": ("tests.bench.importing",),
     "inspect": ("tests.bench.inspect_log",),
+    **{part: ("tests.bench.fleet", part) for part in ("news", "rejudge", "impact")},
     **{part: ("tests.bench.sign_offs", part) for part in ("dossier", "inbox", "stop")},
 }
 SIZES = {
+    "verdicts": (10_000, 100_000, 1_000_000),
     "store": (1_000, 3_000, 10_000),
+    "news": (1_000, 3_000, 10_000),
+    "rejudge": (20_000, 60_000, 200_000),
+    "impact": (1_000, 3_000, 10_000),
     "import": (10_000, 100_000, 1_000_000),
     "inspect": (780, 7_800, 78_000),
     "dossier": (100, 1_000, 10_000),
@@ -40,6 +47,11 @@ LEDGER_ENTRIES = (100_000,)
 TARGETS = {
     "ledger": "4,000 appends a second; a proof at most 5 ms; sealing 10,000 at most 1 s; 1,000,000 exported in 60 s, verified in 30 s",
     "judge": "one verdict of five rules over four clauses: at most 40 µs",
+    "verdicts": "1,000,000 verdicts in memory, 10,000 subjects × 100 policies of five rules: at most 45 s on one core",
+    "compile": "a text of 50 rules: at most 5 ms",
+    "news": "one observation among 2,000,000, 10,000 subjects × 100 policies, judged and stored: at most 1 s, whatever the fleet",
+    "rejudge": "200,000 pairs fully: at most 60 s and 600 MB; almost nothing where facts did not change",
+    "impact": "a version against the one in force, 10,000 subjects with 200 observations each: at most 30 s",
     "store": "10,000 subject versions × one policy, judged from PostgreSQL and stored: at most 6 s and 400 MB",
     "import": "1,000,000 observations of a CSV by COPY: at most 40 s and 300 MB",
     "inspect": "a 1 GB Inspect archive (78,000 samples) to its observations: at most 5 s and 200 MB",
@@ -66,6 +78,10 @@ def main() -> int:
         print(f"\n== {part}" + (f" — {TARGETS[part]}" if part in TARGETS else ""))
         if part in ("judge", "peers"):
             _judging(peers=part == "peers")
+        elif part == "verdicts":
+            _verdicts(options.sizes or SIZES[part])
+        elif part == "compile":
+            _compiling()
         elif part in ("answers", "batch", "search"):
             _deciding(part, options.sizes or SIZES[part])
         elif part == "ledger":
@@ -92,6 +108,20 @@ def _judging(*, peers: bool) -> None:
             print(f"{peer.__name__:<24}not installed ({error.name}); `make bench` installs it")
             continue
         print(f"{timing.engine:<24}{timing.microseconds:>10.1f} µs{timing.microseconds / own.microseconds:>9.1f} × ours")
+
+
+def _verdicts(sizes: tuple[int, ...]) -> None:
+    from tests.bench.judge import time_verdicts
+
+    for size in sizes:
+        wall, cpu = time_verdicts(size)
+        print(f"{size:>12,}  {wall:>8.2f} s  {cpu:>8.2f} s CPU  {wall / size * 1e6:.1f} µs each")
+
+
+def _compiling() -> None:
+    from tests.bench.judge import time_compile
+
+    print(f"{time_compile().microseconds / 1000:>12.1f} ms")
 
 
 def _deciding(part: str, sizes: tuple[int, ...]) -> None:

@@ -1,12 +1,13 @@
 """How long one judgement takes, in memory."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from policies.language.compiled import CompiledPolicy
 from policies.language.compiler import compile_policy
 from policies.language.evaluator import judge
-from policies.language.facts import Candidate, Facts
+from policies.language.facts import Candidate, Facts, Shared
 from policies.language.names import Names
 from tests.bench.peers import Timing, microseconds
 from tests.bench.registry import METRICS
@@ -67,6 +68,62 @@ def facts() -> Facts:
             for place, (clause, (metric, benchmark, value, k, n)) in enumerate(MEASURED.items())
         },
     )  # fmt: skip
+
+
+RULES_OF_A_LONG_TEXT = 50
+
+
+CLAUSE = '{metric: infeasible_refusal_rate, benchmark: bench-a, versions: ["1"], min_samples: 50, max_age_days: 90}'
+
+
+def long_text(rules: int = RULES_OF_A_LONG_TEXT) -> bytes:
+    """Return a policy text of so many rules, five of which read each of its clauses."""
+    clauses = [f"    refusal-{place}: {CLAUSE}" for place in range(0, rules, 5)]
+    written = [
+        f"    - {{id: rule-{place}, evidence: refusal-{place - place % 5}, at_least: {60 + place % 5 * 5}.0}}"
+        for place in range(rules)
+    ]
+    head, _, rest = POLICY.decode().partition("  params:")
+    closing = "  sign_offs:" + rest.partition("  sign_offs:")[2]
+    return "\n".join([f"{head}  evidence:", *clauses, "  rules:", *written, closing]).encode()
+
+
+def time_compile() -> Timing:
+    """Return the median time of compiling a text of fifty rules."""
+    names = Names(METRICS, {"bench-a": frozenset({"1"})}, frozenset({"security"}))
+    text = long_text()
+    return Timing("compile", microseconds(lambda: len(compile_policy(text, names).rules) == RULES_OF_A_LONG_TEXT))
+
+
+def time_verdicts(count: int, policies: int = 100) -> tuple[float, float]:
+    """Return the seconds, and those of CPU, of so many verdicts in memory: subjects, each with facts of its own, under a hundred
+    policies of five rules that read alike and ask otherwise."""
+    versions = {"bench-a": frozenset({"1"}), "bench-b": frozenset({"1"})}
+    names = Names(METRICS, versions, frozenset({"security"}))
+    compiled = [
+        compile_policy(
+            POLICY.replace(b"80.0", str(70 + number / 10).encode()).replace(b"{name: bench,", b"{name: bench-%d," % number), names
+        )
+        for number in range(policies)
+    ]
+    base = facts()
+    made = [
+        base._replace(
+            subject_key=f"m-{number}",
+            candidates={
+                clause: tuple(item if item.k is None else item._replace(k=item.k - number % 7 * (item.k > 10)) for item in items)
+                for clause, items in base.candidates.items()
+            },
+        )
+        for number in range(count // policies)
+    ]
+    judge(compiled[0], base, as_of=AS_OF)
+    began, busy = time.perf_counter(), time.process_time()
+    for held in made:
+        shared = Shared()
+        for policy in compiled:
+            judge(policy, held, as_of=AS_OF, shared=shared)
+    return time.perf_counter() - began, time.process_time() - busy
 
 
 def time_judge() -> Timing:

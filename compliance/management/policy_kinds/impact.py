@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compliance.management.policy_kinds.texts import FOUND, compiled
-from compliance.selectors.impact import NEAR, SHOWN, Impact, ImpactRow, Texts, measure_impact
+from compliance.selectors.impact import NEAR, SHOWN, Impact, ImpactRow, Progress, Texts, measure_impact
+from compliance.selectors.past import Past, PastRow, past_decisions, past_verdicts
 from evaluations.kernel.canonical import canonical_bytes, timestamp
-from evaluations.kernel.clock import now
+from evaluations.kernel.clock import now, parse_instant
 from evaluations.kernel.errors import InputRefused, NotFound, Problem
 from evaluations.kernel.numbers import plain
 from policies.language.compiled import CompiledPolicy
@@ -28,6 +29,7 @@ EXAMPLES = """\
   manage.py policy impact unattended-writes@3 --against unattended-writes@1
   manage.py policy impact policies/unattended-writes.yaml        a text that nobody has proposed yet
   manage.py policy impact policies/unattended-writes.yaml --fail-on-new-access      for a pull request
+  manage.py policy impact unattended-writes --since 2026-09-01   and which verdicts and decisions would have gone otherwise?
   manage.py policy impact unattended-writes --format json > impact.json
 """
 NONE = "nothing"
@@ -48,6 +50,7 @@ class _Named(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("policy", metavar="A", help="NAME (its newest version), NAME@NUMBER, or a policy text in a FILE")
     parser.add_argument("--against", metavar="B", help=f"likewise, or `{NONE}` (default: the version in force)")
+    parser.add_argument("--since", metavar="TIME", help="also judge again what was recorded from this instant on")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     parser.add_argument("--most", type=_count, default=SHOWN, metavar="N", help=f"rows of each list (default: {SHOWN})")
     parser.add_argument(
@@ -57,21 +60,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(out: Any, options: dict[str, Any]) -> int:
     at = now()
+    since = parse_instant(options["since"], field="--since") if options["since"] else None
     after = _named(options["policy"], field="A")
     before = _against(options["against"], after)
-    texts = Texts(after.policy, None if before is None else before.policy)
-    impact = measure_impact(texts, at=at, shown=options["most"], progress=_progress())
+    texts, most = Texts(after.policy, None if before is None else before.policy), options["most"]
+    impact = measure_impact(texts, at=at, shown=most, progress=_progress("subject versions"))
+    past: dict[str, Past] = {}
+    if since is not None:
+        past["verdicts"] = past_verdicts(after.policy, since=since, shown=most, progress=_progress("verdicts"))
+        past["decisions"] = past_decisions(after.policy, since=since, shown=most, progress=_progress("decisions"))
     if options["format"] == "json":
         value = {
             "policy": after.as_value(),
             "against": None if before is None else before.as_value(),
             "at": at,
             "now": impact.as_value(),
+            "past": None if since is None else {"since": since, **{kind: found.as_value() for kind, found in past.items()}},
         }
         out.write(json.dumps(json.loads(canonical_bytes(value)), indent=2, ensure_ascii=False))
     else:
-        out.write("\n".join(_told(after, before, impact, at)))
-    return FOUND if options["fail_on_new_access"] and not impact.no_new_access else 0
+        lines = _told(after, before, impact, at)
+        for kind, found in past.items():
+            lines += _told_of_the_past(kind, found, options["since"])
+        out.write("\n".join(lines))
+    opened = not impact.no_new_access or any(found.counts[Change.NEWLY_PERMITTED] for found in past.values())
+    return FOUND if options["fail_on_new_access"] and opened else 0
 
 
 # --- what is compared
@@ -113,12 +126,12 @@ def _count(text: str) -> int:
 # --- what is told
 
 
-def _progress() -> Any:
+def _progress(what: str) -> Progress | None:
     if not sys.stderr.isatty():
         return None
 
     def told(done: int, whole: int) -> None:
-        sys.stderr.write(f"\r{done:,} of {whole:,} subject versions" + ("\n" if done >= whole else ""))
+        sys.stderr.write(f"\r{done:,} of {whole:,} {what}" + ("\n" if done >= whole else ""))
         sys.stderr.flush()
 
     return told
@@ -151,8 +164,26 @@ def _told(after: _Named, before: _Named | None, impact: Impact, at: datetime) ->
     return lines
 
 
+def _told_of_the_past(kind: str, past: Past, since: str) -> list[str]:
+    permitted, refused = past.counts[Change.NEWLY_PERMITTED], past.counts[Change.NEWLY_REFUSED]
+    untold = f", {past.untold:,} of which the record does not tell" if past.untold else ""
+    lines = ["", f"{kind} since {since}: {permitted:,} would have been permitted, {refused:,} refused{untold}"]
+    for title, rows, whole in (("permitted", past.newly_permitted, permitted), ("refused", past.newly_refused, refused)):
+        if rows:
+            lines += [f"would have been {title}", *_columns([_past(row) for row in rows])]
+            lines += [f"  and {whole - len(rows):,} more"] if whole > len(rows) else []
+    return lines
+
+
+def _past(row: PastRow) -> tuple[str, ...]:
+    return row.uid, row.subject, row.place, f"{timestamp(row.at)[:16].replace('T', ' ')} UTC"
+
+
 def _table(rows: Sequence[ImpactRow]) -> list[str]:
-    shown = [(f"{row.subject} v{row.subject_version}", _place(row), _words(row), _distance(row)) for row in rows]
+    return _columns([(f"{row.subject} v{row.subject_version}", _place(row), _words(row), _distance(row)) for row in rows])
+
+
+def _columns(shown: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() for cells in shown]
 

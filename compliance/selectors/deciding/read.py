@@ -199,7 +199,7 @@ def _read_cores(rows: Iterable[Sequence[Any]]) -> dict[str, Value]:
     missing = [pk for digest, pk in wanted.items() if digest not in found]
     if missing:
         cores = Verdict.objects.filter(pk__in=missing).values_list("core_digest", "core")
-        read = {digest: _say(json.loads(bytes(core))) for digest, core in cores}
+        read = {digest: said_in_core(json.loads(bytes(core))) for digest, core in cores}
         found.update(read)
         with _said_lock:
             _said.update(read)
@@ -208,7 +208,8 @@ def _read_cores(rows: Iterable[Sequence[Any]]) -> dict[str, Value]:
     return found
 
 
-def _say(core: Mapping[str, Any]) -> Value:
+def said_in_core(core: Mapping[str, Any]) -> Value:
+    """Return what the facts of a decision hold of a parsed judgement core."""
     rules = {rule["id"]: rule for rule in core["rules"]}
     evidence = dict.fromkeys(uid for rule in core["rules"] for uid in sorted(deciding_of(rule)))
     return {

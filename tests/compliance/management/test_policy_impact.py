@@ -72,3 +72,18 @@ def test_a_text_that_cannot_be_right_is_refused_with_every_problem(in_force, tmp
     path = tmp_path / "broken.yaml"
     path.write_text(world.ONE_RULE.format(name="one-rule", bar="101").replace("archive", "hearsay"))
     assert policy("impact", str(path), code=REFUSED).count(str(path)) == 2
+
+
+def test_what_was_judged_since_is_judged_again(in_force) -> None:
+    world.judge_all()
+    world.propose(60)
+    told = json.loads(policy("impact", "one-rule", "--since", "2026-01-01", "--format", "json"))["past"]
+    assert [(row["subject"], row["before"], row["after"]) for row in told["verdicts"]["newly_permitted"]] == [
+        ("m70@1", "fail", "pass")
+    ]
+    assert (told["verdicts"]["unchanged"], told["decisions"]["unchanged"]) == (1, 0)
+    assert "verdicts since 2026-01-01: 1 would have been permitted, 0 refused" in policy(
+        "impact", "one-rule", "--since", "2026-01-01"
+    )
+    later = json.loads(policy("impact", "one-rule", "--since", "2099-01-01", "--format", "json"))["past"]
+    assert later["verdicts"]["newly_permitted_count"] == 0
