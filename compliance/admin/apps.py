@@ -5,7 +5,20 @@ from importlib import import_module
 from django.contrib.admin.apps import AdminConfig
 from django.db.models import Model
 
-PAGES = ("people", "ledger", "exports", "outbox", "systems", "requests", "decisions", "grants", "waivers", "verdicts", "resting")
+PAGES = (
+    "people",
+    "ledger",
+    "exports",
+    "outbox",
+    "systems",
+    "requests",
+    "decisions",
+    "grants",
+    "waivers",
+    "verdicts",
+    "resting",
+    "impact",
+)
 ENTRANCE_APPS = ("account", "mfa", "socialaccount")
 
 

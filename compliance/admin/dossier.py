@@ -6,12 +6,13 @@ from decimal import Decimal
 from typing import Any
 
 from compliance.admin.difference import Change, differences
+from compliance.admin.impact import shown_impact
 from compliance.models import Dossier, SignOffRequest
 from compliance.selectors.proposals import plain_value
 from evaluations.kernel.display import Cell, instant, link, list_link, ticked
 from evaluations.models import Evidence
 from evaluations.vocabulary import Unit
-from policies.admin.marks import domain_words, lint_chip, reason_words, result_chip, said_words
+from policies.admin.marks import domain_words, lint_chip, reason_words, result_chip
 from policies.admin.meaning import shown_meaning
 from policies.admin.reading import rule_from_core
 from policies.language.compiled import CompiledPolicy
@@ -41,7 +42,7 @@ def shown_dossier(request: SignOffRequest, value: Mapping[str, Any], systems: Se
     if "blast_radius" in value:
         shown["blast"] = _blast(value["blast_radius"])
     if "impact" in value:
-        shown |= {"impact": _impact(value["impact"]), "tests": value["tests"], "lint": _lint(value)}
+        shown |= {"impact": shown_impact(value["impact"]), "tests": value["tests"], "lint": _lint(value)}
         shown["meaning"] = shown_meaning(value["changes"]) if value.get("changes") is not None else None
     if "policy_params" in value:
         shown["params"] = _params(value)
@@ -192,37 +193,6 @@ def _blast(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # --- changes to policies, rulings and reviews -----------------------------------------------------------------------------------
-
-
-def _impact(value: Mapping[str, Any]) -> dict[str, Any]:
-    numbers = [
-        ("Newly permitted", value["newly_permitted_count"], _impact_rows(value["newly_permitted"])),
-        ("Newly refused", value["newly_refused_count"], _impact_rows(value["newly_refused"])),
-        ("Unchanged", value["unchanged"], []),
-    ]
-    if "nearest" in value:
-        numbers.append(("Near the edge", value["near_edge_count"], _impact_rows(value["nearest"])))
-    if value["unjudged"]:
-        numbers.append(("Not judged yet", value["unjudged"], []))
-    return {
-        "numbers": numbers,
-        "grants": value["grants_refused_count"],
-        "no_new_access": value["no_new_access"],
-        "why": "; ".join(value.get("why", ())),
-    }
-
-
-def _impact_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    told = []
-    for row in rows:
-        place = f"{row['subject']} v{row['subject_version']} in {domain_words(row['domain'])}"
-        if row.get("systems"):
-            place += f" ({row['systems']})"
-        before, after = (said_words(row[side]) for side in ("before", "after"))
-        words = after if before == after else f"{before} → {after}"
-        distance = row.get("distance")
-        told.append(f"{place}: {words}" + (f", {Decimal(distance):.1f} points from turning" if distance is not None else ""))
-    return told
 
 
 def _lint(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:

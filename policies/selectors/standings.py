@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from django.db import connection
-
+from evaluations.kernel.bulk import fetch_with_arrays
 from evaluations.models import SubjectVersion
 from evaluations.selectors.news import News, metrics_redefined, news_about
 from policies.language.compiled import CompiledPolicy
@@ -47,12 +46,10 @@ def held_standings(keys: Sequence[JudgedKey], versions: Sequence[SubjectVersion]
         "longest": LONGEST_COMMIT,
     }
     found: dict[tuple[int, int], Held] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(_HELD, parameters)
-        for pk, policy, params, domain, version, checked_at, due_at, behind, late in cursor.fetchall():
-            place = places.get((policy, params, domain))
-            if place is not None:
-                found[version, place] = Held(pk, checked_at, due_at, behind, late)
+    for pk, policy, params, domain, version, checked_at, due_at, behind, late in fetch_with_arrays(_HELD, parameters):
+        place = places.get((policy, params, domain))
+        if place is not None:
+            found[version, place] = Held(pk, checked_at, due_at, behind, late)
     return found
 
 

@@ -215,7 +215,7 @@ def _ask(endpoint: Endpoint, path: str, client: Client, headers: dict[str, str],
 
 
 def _path(endpoint: Endpoint, scene: Scene, side: str) -> str:
-    route = endpoint.route.replace("^(?P<app_label>policies|evaluations|compliance)/$", "compliance/")
+    route = endpoint.route.replace("^(?P<app_label>evaluations|policies|compliance)/$", "compliance/")
     route = route.replace("(?P<url>.*)$", "nothing-here/")
     return "/" + _PARAMETER.sub(lambda found: str(_value(endpoint, found[1], scene, side)), route)
 

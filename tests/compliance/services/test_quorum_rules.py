@@ -35,7 +35,7 @@ from compliance.services.filing import (
 from compliance.services.proofs import ReauthenticationNeeded
 from compliance.services.requests import NotCleared, QuorumCannotBeMet, RequestClosed
 from compliance.services.roles import OwnRoleRefused, give_role
-from compliance.services.sign_offs import RiskNotAccepted, SignerNotEligible, give_sign_off, withdraw_request
+from compliance.services.sign_offs import DossierChanged, RiskNotAccepted, SignerNotEligible, give_sign_off, withdraw_request
 from compliance.services.stopping import suspend_grant
 from compliance.services.waivers import revoke_waiver
 from compliance.vocabulary import GrantStatus, Meaning, ReauthenticationMethod, Role
@@ -220,6 +220,19 @@ class TestActivations:
         for signer in (first, second, land.owner, land.security):
             assert not signing.sign(signer, request).completed
         assert signing.sign(third, request).completed
+
+    def test_an_impact_that_changes_before_the_last_signature_voids_those_before_it(self, land: Ground) -> None:
+        author = signing.human("Alice Author", Role.POLICY_AUTHOR)
+        first, second = approvers(2)
+        request = request_activation(actor=signing.actor_of(author), version=signing.fit_draft(author, bar=85), reason="stricter")
+        signing.sign(first, request)
+        news("84")  # between the bars: what carried it would be refused
+        with pytest.raises(DossierChanged):
+            signing.sign(second, request)
+        impact = plain_value(bytes(request.reload().dossier.content))["impact"]
+        assert (impact["newly_refused_count"], impact["near_edge_count"]) == (1, 1)
+        assert [row["distance"] for row in impact["nearest"]] == ["1"]
+        assert request.dossier.number == 2
 
     def test_what_has_not_been_judged_counts_as_newly_permitted(self, land: Ground) -> None:
         author = signing.human("Alice Author", Role.POLICY_AUTHOR)
