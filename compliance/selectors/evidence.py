@@ -55,7 +55,7 @@ def get_evidence(*, uid: uuid.UUID) -> Evidence | None:
 
 def find_observations(*, uid: uuid.UUID | None = None) -> QuerySet[Any]:
     """Return observations with metric and benchmark; those of one evidence where `uid` is given."""
-    rows = Observation.objects.select_related("metric", "benchmark_version__benchmark")
+    rows = Observation.objects.select_related("metric", "benchmark_version__benchmark", "evidence")
     return rows if uid is None else rows.filter(evidence__uid=uid)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
+from django.utils.html import format_html
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from evaluations.admin.sources import tier_chip
@@ -29,6 +30,7 @@ from evaluations.kernel.display import (
     yes_no,
 )
 from evaluations.models import AliasAssignment, Evidence, Observation, Ruling, TrustAssignment
+from evaluations.selectors.evidence import is_self_judged
 from evaluations.vocabulary import RulingKind
 
 OBSERVATIONS_A_PAGE = 100
@@ -170,7 +172,20 @@ class EvidenceAdmin(ReadOnlyAdmin):
 
 
 NOBODY_ELSE = "not stated: taken to be the subject itself"
-_COLUMNS = ("Metric", "Value", "n", "k", "Benchmark", "Slice", "Repeats", "Errored", "Unscored", "As written", "Place")
+_COLUMNS = (
+    "Metric",
+    "Value",
+    "n",
+    "k",
+    "Benchmark",
+    "Slice",
+    "Repeats",
+    "Errored",
+    "Unscored",
+    "As written",
+    "Judged by",
+    "Place",
+)
 
 
 def _observations(row: Evidence, request: HttpRequest) -> Table:
@@ -194,6 +209,7 @@ def _observations(row: Evidence, request: HttpRequest) -> Table:
             number(item.errored),
             number(item.unscored),
             said(item.value_as_written),
+            _judged_by(item.judge, {row.subject_as_written, *row.answered_as_written}),
             said(item.locator),
         ]
         for item in found[:OBSERVATIONS_A_PAGE]
@@ -203,3 +219,19 @@ def _observations(row: Evidence, request: HttpRequest) -> Table:
     return Table(
         "Observations", _COLUMNS, rows, empty="No observation." if not start else "No further observation.", note=note, more=more
     )
+
+
+SELF_JUDGED = Mark("self-judged", "contested", "gavel")
+
+
+def _judged_by(judge: dict[str, Any] | None, names: set[str]) -> Cell:
+    """Say who judged the answers and how well that agrees with people; mark a subject that judged itself."""
+    if not judge:
+        return "not stated"
+    parts = [", ".join(judge.get("models", ())), judge.get("rule", "")]
+    if "agreement" in judge:
+        of = f" of {judge['agreement_n']}" if "agreement_n" in judge else ""
+        parts.append(f"agreement {judge['agreement']} %{of}")
+    parts.append(f"kappa {judge['kappa']}" if "kappa" in judge else "kappa not stated")
+    told = " · ".join(part for part in parts if part)
+    return format_html("{} {}", chip(SELF_JUDGED), told) if is_self_judged(judge, names) else told

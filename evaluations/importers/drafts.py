@@ -40,7 +40,7 @@ from evaluations.importers.names import name_of
 from evaluations.importers.worth import agrees, rate_from_counts
 from evaluations.kernel.numbers import plain
 
-JUDGE_FIELDS = ("models", "rule", "is_subject", "agreement", "agreement_n")
+JUDGE_FIELDS = ("models", "rule", "is_subject", "agreement", "agreement_n", "kappa")
 
 _SLICE = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,58}[a-z0-9])?\Z")
 _HUNDRED = Decimal(100)
@@ -255,7 +255,8 @@ def _check_counts(
 
 
 def judge_of(raw: Raw, *, models: Iterable[str], faults: Faults) -> dict[str, Any] | None:
-    """Return who judged, or None: `models`, `rule`, `is_subject`, `agreement` (percent, as text), `agreement_n`."""
+    """Return who judged, or None: `models`, `rule`, `is_subject`, `agreement` (percent, as text), `agreement_n`, `kappa`
+    (Cohen's, -1 to 1, as text: agreement beyond what chance gives, which says more where one answer is rare)."""
     before = len(faults)
     judge: dict[str, Any] = {}
     names = list(models)
@@ -279,4 +280,10 @@ def judge_of(raw: Raw, *, models: Iterable[str], faults: Faults) -> dict[str, An
     agreement_n = count_of(raw, "agreement_n", faults, minimum=1)
     if agreement_n is not None:
         judge["agreement_n"] = agreement_n
+    kappa = decimal_of(raw, "kappa", faults)
+    if kappa is not None:
+        if -1 <= kappa <= 1:
+            judge["kappa"] = plain(kappa)
+        else:
+            faults.append(Fault("kappa", f"{plain(kappa)} is outside -1 to 1", "write it as a number, not in percent"))
     return judge if judge and len(faults) == before else None

@@ -6,7 +6,7 @@ column names in any order. Columns:
     evidence      subject* source provenance* run_status run_ended_at published_at answered_by about harness note supersedes
     measured      metric* benchmark* version* slice unit*
     number        value k n repeats errored unscored as_written
-    judged by     judge_models judge_rule judge_is_subject judge_agreement judge_agreement_n
+    judged by     judge_models judge_rule judge_is_subject judge_agreement judge_agreement_n judge_kappa
 
 Those with * are required; `source` is required in the file or with the command; each row needs `value`, or `k` and `n`.
 A blank cell is absent. Several names in `answered_by` or `judge_models` are separated by `|`. Numbers are plain decimals
@@ -60,7 +60,7 @@ EVIDENCE_COLUMNS = (
 )
 TARGET_COLUMNS = ("metric", "benchmark", "version", "slice", "unit")
 NUMBER_COLUMNS = ("value", "k", "n", "repeats", "errored", "unscored", "as_written")
-JUDGE_COLUMNS = ("judge_models", "judge_rule", "judge_is_subject", "judge_agreement", "judge_agreement_n")
+JUDGE_COLUMNS = ("judge_models", "judge_rule", "judge_is_subject", "judge_agreement", "judge_agreement_n", "judge_kappa")
 COLUMNS = EVIDENCE_COLUMNS + TARGET_COLUMNS + NUMBER_COLUMNS + JUDGE_COLUMNS
 REQUIRED_COLUMNS = ("subject", "provenance", "metric", "benchmark", "version", "unit")
 

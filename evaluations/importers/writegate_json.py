@@ -12,7 +12,7 @@
         "published_at", "harness": {"name", "version"}, "note", "supersedes": "<evidence uid>",
         "observations": [
           {"metric", "benchmark", "version", "slice", "value", "unit", "k", "n", "repeats", "errored", "unscored",
-           "as_written", "judge": {"models": […], "rule", "is_subject", "agreement", "agreement_n"}}]}]}
+           "as_written", "judge": {"models": […], "rule", "is_subject", "agreement", "agreement_n", "kappa"}}]}]}
 
 Required: `format`, `source` (in the file or with the command), `provenance`, `subject`, `metric`, `benchmark`, `version`,
 `unit`, and `value` or `k` and `n`. `source`, `provenance` and `published_at` (of `document`) hold for all evidence; an

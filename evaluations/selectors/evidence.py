@@ -1,7 +1,7 @@
 """What is known about subject versions: every observation under a name that means one of them, as known at an instant."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -42,6 +42,15 @@ class SeenObservation(NamedTuple):
     identity_problem: str
     ruling: str
     supersedes: str
+
+
+def is_self_judged(judge: Mapping[str, Any] | None, names: Collection[str]) -> bool:
+    """Tell whether the subject judged its own answers: the source says so, or a judge bears a name under which it was asked or
+    answered. It is a mark for whoever reads; what a policy makes of it is the policy's.
+    """
+    if not judge:
+        return False
+    return bool(judge.get("is_subject")) or not set(judge.get("models", ())).isdisjoint(names)
 
 
 class NameMeaning(NamedTuple):

@@ -21,6 +21,7 @@ from compliance.services.submissions import Submission, submit_evidence
 from compliance.vocabulary import Scope
 from evaluations.importers import writegate_json
 from evaluations.models import Evidence
+from evaluations.selectors.evidence import is_self_judged
 from evaluations.vocabulary import About, Provenance, RulingKind, RunStatus, Unit
 
 UID = text_in_path("uid", "The evidence's id.", format="uuid")
@@ -49,11 +50,16 @@ class ObservationSerializer(serializers.Serializer[Any]):
     errored = serializers.IntegerField(allow_null=True)
     unscored = serializers.IntegerField(allow_null=True)
     judge = serializers.SerializerMethodField()
+    self_judged = serializers.SerializerMethodField(help_text="The subject judged its own answers, as far as that is stated.")
     locator = serializers.CharField()
 
     @extend_schema_field({"type": "object", "nullable": True, "additionalProperties": True})
     def get_judge(self, observation: Any) -> Any:
         return observation.judge
+
+    def get_self_judged(self, observation: Any) -> bool:
+        evidence = observation.evidence
+        return is_self_judged(observation.judge, {evidence.subject_as_written, *evidence.answered_as_written})
 
 
 class RulingSerializer(serializers.Serializer[Any]):

@@ -14,7 +14,7 @@ from django.utils.html import strip_tags
 
 from evaluations.kernel.actor import system_job
 from evaluations.kernel.clock import now
-from evaluations.models import Subject
+from evaluations.models import Evidence, Subject
 from evaluations.services.evidence import import_files
 from policies.models import PolicyVersion
 from policies.services.verdicts import judge_subject_versions
@@ -175,3 +175,21 @@ def test_very_many_rows_behind_it_make_no_more_queries(world: World, console: Cl
     html = section(page_of(console, "clears"), "What was measured")
     assert "Further measures" in html
     assert f"of {rows_behind // 100} observations of 1 source" in text_of(html)
+
+
+def test_evidence_says_who_judged_it_and_marks_the_subject_that_judged_itself(world: World, console: Client) -> None:
+    head = (
+        "subject,source,provenance,metric,benchmark,version,unit,value,judge_models,judge_agreement,judge_agreement_n,judge_kappa"
+    )
+    rows = (
+        "Clears,board,reported,over_refusal_rate,gym,2026-07,percent,9,Clears,97.4,500,0.41",
+        "Falls Short,board,reported,over_refusal_rate,gym,2026-07,percent,9,another,,,",
+    )
+    import_files(actor=system_job("tests"), files={"judged.csv": BytesIO("\n".join((head, *rows)).encode())}, max_bytes=1_000_000)
+    own, other = (Evidence.objects.filter(subject_as_written=name).latest("id") for name in ("Clears", "Falls Short"))
+    shown = [
+        text_of(console.get(reverse("admin:evaluations_evidence_change", args=[row.pk])).content.decode()) for row in (own, other)
+    ]
+    assert "self-judged Clears · agreement 97.4 % of 500 · kappa 0.41" in shown[0]
+    assert "another · kappa not stated" in shown[1]
+    assert "self-judged" not in shown[1]

@@ -24,7 +24,11 @@ GOOD = [
     document(evidence(observation(value=..., k="8.5", n="10", repeats=2, errored=1, unscored=0))),
     document(evidence(observation(slice="hr", as_written="80.0%"))),
     document(
-        evidence(observation(judge={"models": ["j"], "rule": "r", "is_subject": True, "agreement": "97.4", "agreement_n": 5}))
+        evidence(
+            observation(
+                judge={"models": ["j"], "rule": "r", "is_subject": True, "agreement": "97.4", "agreement_n": 5, "kappa": 0.4}
+            )
+        )
     ),
     document(evidence(answered_by=["a", "b"], about="agent", harness={"name": "H", "version": "1"}, note="n", supersedes="a-1")),
     document(evidence(run={"status": "partial"}, published_at="2026-11-01T00:00:00+01:00")),

@@ -39,6 +39,7 @@ def test_every_column_arrives_in_its_draft():
         "judge_is_subject": "false",
         "judge_agreement": "97.40",
         "judge_agreement_n": "500",
+        "judge_kappa": "0.410",
     }
     assert set(row) == set(writegate_csv.COLUMNS)
     ((draft, found),) = read(table(row))
@@ -52,6 +53,7 @@ def test_every_column_arrives_in_its_draft():
         "is_subject": False,
         "agreement": "97.4",
         "agreement_n": 500,
+        "kappa": "0.41",
     }
     assert found.locator == "row 2"
 

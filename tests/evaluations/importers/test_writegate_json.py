@@ -7,6 +7,7 @@ import pytest
 
 from evaluations.importers import writegate_json
 from evaluations.importers.base import MAX_PROBLEMS, DocumentDraft
+from evaluations.kernel.errors import InputRefused
 from tests.evaluations.importers.helpers import OBSERVATION, document, evidence, observation, only, pairs_of, problems_of
 
 LINE = {"format": "writegate-evidence/1", "source": "lab", "provenance": "claim"}
@@ -45,6 +46,7 @@ def test_every_field_arrives_in_its_draft():
                         "is_subject": False,
                         "agreement": 97.4,
                         "agreement_n": 500,
+                        "kappa": -0.02,
                     },
                 }
             ],
@@ -74,6 +76,7 @@ def test_every_field_arrives_in_its_draft():
         "is_subject": False,
         "agreement": "97.4",
         "agreement_n": 500,
+        "kappa": "-0.02",
     }
     assert found.locator == "evidence[0].observations[0]"
 
@@ -288,3 +291,9 @@ def test_describe_reads_the_document_and_leaves_problems_to_read():
     text = lines({**LINE, "document": {"title": "T"}}, evidence())
     assert writegate_json.describe(io.BytesIO(text.encode()), name="a.jsonl").title == "T"
     assert writegate_json.describe(io.BytesIO(b"{"), name="a.json") == DocumentDraft()
+
+
+@pytest.mark.parametrize("kappa", ["1.01", "-2", "41", True, "high"])
+def test_a_kappa_is_a_number_from_minus_one_to_one(kappa):
+    with pytest.raises(InputRefused, match="kappa"):
+        pairs_of(writegate_json, document(evidence(observation(judge={"models": ["j"], "kappa": kappa}))))

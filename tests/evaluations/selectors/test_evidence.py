@@ -10,7 +10,7 @@ from evaluations.importers import writegate_json
 from evaluations.kernel.clock import now
 from evaluations.kernel.services import service_transaction
 from evaluations.models import Evidence, Source, SubjectVersion
-from evaluations.selectors.evidence import SeenObservation, observations_about
+from evaluations.selectors.evidence import SeenObservation, is_self_judged, observations_about
 from evaluations.services.evidence import apply_rule_on_evidence, dispute_evidence
 from evaluations.services.sources import apply_register_source, assign_trust
 from evaluations.services.subjects import assign_alias
@@ -223,3 +223,18 @@ def test_a_dispute_that_was_dismissed_is_carried_no_further() -> None:
     assert [item.ruling for item in seen(version)] == ["disputed", "disputed"]
     rule(evidence, "dispute_dismissed")
     assert [item.ruling for item in seen(version)] == ["dispute_dismissed", ""]
+
+
+@pytest.mark.parametrize(
+    ("judge", "marked"),
+    [
+        (None, False),
+        ({"rule": "tests"}, False),
+        ({"models": ["another"]}, False),
+        ({"models": ["another"], "is_subject": True}, True),
+        ({"models": ["another", "m-2026"], "is_subject": False}, True),
+        ({"models": ["m"]}, True),
+    ],
+)
+def test_a_subject_that_judged_itself_is_marked(judge, marked: bool) -> None:
+    assert is_self_judged(judge, {"m", "m-2026"}) is marked
