@@ -19,6 +19,7 @@ from tests.support.evidence_files import evidence_bytes, evidence_file, evidence
 AGENTDOJO = "agentdojo/B_asr_model.user_task_0.important_instructions.injection_task_0.json"
 LUNA = "agentdojo-luna/automotive_t10_poison_top1_seed_1.json"
 TAU = "tau-bench/gpt-4o-airline.subset-tasks-1-12-35-43-49.json"
+AGENTHARM = "agentharm-inspect/2025-03-31T12-31-27+02-00_chat-task_bUVT5uu4i2PkraCuujafaM.eval"
 AA = "artificial-analysis/enterpriseops_gym_aa_snapshot_2026-08-26.json"
 
 
@@ -50,13 +51,23 @@ def test_files_of_each_format_are_imported_out_of_the_box(started: None, tmp_pat
     assert len(entries) > 10
     imported(*entries, "--source", "sierra-research")
     imported(evidence_file(AA), "--source", "artificial-analysis")
+    imported(evidence_file(AGENTHARM), "--source", "agentharm-repro", "--profile", "agentharm-repro")
     imported(
         written(tmp_path, "labels.json", json.dumps(labels()).encode()), "--source", "mole-authors", "--subject", "kimi-k2.6"
     )
     tables = [written(tmp_path, name, content) for name, content in judges().items()]
     imported(*tables, "--source", "mcgill-dmas", "--published-at", "2026-05-01")
     formats = set(Evidence.objects.values_list("importer", flat=True))
-    assert formats >= {"agentdojo", "agentdojo-luna", "tau-bench", "tau2-bench", "artificial-analysis", "mole", "odcv-bench"}
+    assert formats >= {
+        "agentdojo",
+        "agentdojo-luna",
+        "tau-bench",
+        "tau2-bench",
+        "artificial-analysis",
+        "inspect",
+        "mole",
+        "odcv-bench",
+    }
     assert Observation.objects.count() > before + 60
 
 
