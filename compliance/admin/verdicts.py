@@ -24,9 +24,12 @@ _SAID = {
 class ReplayedVerdictAdmin(VerdictAdmin):
     """The page of a verdict, with its replay."""
 
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).select_related("mismatch")
+
     def describe(self, row: Verdict, request: HttpRequest) -> Record:
         record = super().describe(row, request)
-        found = VerdictMismatch.objects.filter(verdict=row).first()
+        found: VerdictMismatch | None = getattr(row, "mismatch", None)
         data: dict[str, Any] = {"address": reverse("admin:policies_verdict_replay", args=[row.pk]), "found": found}
         if found is not None:
             data["differs"] = [f"{Differing(word).label}." for word in found.differs]

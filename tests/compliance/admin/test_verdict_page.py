@@ -159,6 +159,7 @@ def test_the_stored_bytes_come_as_files(world: World, console: Client) -> None:
         assert answer["Content-Disposition"].startswith("attachment")
 
 
+@pytest.mark.plants_verdicts
 def test_bytes_that_cannot_be_judged_again_are_shown_with_a_warning(world: World, console: Client) -> None:
     whole = world.verdict("clears")
     document = json.loads(bytes(whole.facts.content))
@@ -177,6 +178,7 @@ def test_bytes_that_cannot_be_judged_again_are_shown_with_a_warning(world: World
     assert "does not agree" in text
 
 
+@pytest.mark.plants_verdicts
 def test_unreadable_facts_do_not_hide_the_verdict(world: World, console: Client) -> None:
     whole = world.verdict("falls-short")
     facts = FactsDocument(digest=digest_of(b'{"facts": 99}'), content=b'{"facts": 99}')
@@ -202,6 +204,7 @@ def test_a_page_takes_few_queries_however_much_evidence(world: World, console: C
     assert len(queries) <= 8, [query["sql"][:90] for query in queries]
 
 
+@pytest.mark.plants_verdicts
 def test_a_newer_verdict_is_linked_from_an_older_one(world: World, console: Client) -> None:
     standing = world.verdict("clears")
     fields = {
