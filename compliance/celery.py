@@ -150,6 +150,11 @@ def _settings() -> dict[str, Any]:
                 "schedule": crontab(hour=REPLAY_AT[0], minute=REPLAY_AT[1]),
                 "options": {"expires": REPLAY_EXPIRES},
             },
+            "resume-uploads": {
+                "task": "compliance.tasks.resume_uploads",
+                "schedule": RESUME_EVERY,
+                "options": {"expires": RESUME_EVERY},
+            },
             "resume-audit-exports": {
                 "task": "compliance.tasks.resume_audit_exports",
                 "schedule": RESUME_EVERY,

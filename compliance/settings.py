@@ -208,6 +208,12 @@ SIGN_OFF_HOURS = 72
 # The conformance profile answers certification's questions, on a database without grants alone; its properties come from a JSON file.
 CONFORMANCE = flag("WRITEGATE_CONFORMANCE")
 CONFORMANCE_ATTRIBUTES = text("WRITEGATE_CONFORMANCE_ATTRIBUTES")
+UPLOAD_DIR = Path(text("WRITEGATE_UPLOAD_DIR") or DATA_DIR / "uploads")
+# Of one file handed in, and of all that wait to be read; so much of the disk stays free in any case.
+UPLOAD_MAX_BYTES = whole("WRITEGATE_UPLOAD_MAX_BYTES", 2 * 1024**3)
+UPLOAD_QUOTA_BYTES = 10 * UPLOAD_MAX_BYTES
+UPLOAD_FREE_BYTES = 1024**3
+UPLOAD_SECONDS = 60 * 60
 EVIDENCE_MAX_FILE_BYTES = int(text("WRITEGATE_EVIDENCE_MAX_FILE_BYTES", str(1024**3)))
 
 # --- decisions -------------------------------------------------------------------------------------------------------------

@@ -4,12 +4,13 @@ from datetime import datetime
 from typing import Any
 
 from celery import Task, shared_task
+from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 
 from compliance.selectors.drift import policies_of
 from compliance.selectors.replays import sampled_verdict_ids
 from compliance.selectors.reviewing import subject_versions_at, subject_versions_of
-from compliance.services import delivery, drift, exports, reminders, replays, sealing, sweeping
+from compliance.services import delivery, drift, exports, reminders, replays, sealing, sweeping, uploads
 from compliance.services.beats import record_beat
 from compliance.services.routing import reconcile_routes as hold_routes_against_grants
 from compliance.vocabulary import ExportStatus
@@ -18,6 +19,8 @@ from evaluations.kernel.clock import now
 
 SEAL_SECONDS = 20.0
 REPLAY_SECONDS = 20.0
+READ_SECONDS = 30 * 60
+"""So long a file may take to be read. Its message comes again meanwhile, and whoever takes it finds the file in hand."""
 
 
 @shared_task(bind=True)
@@ -57,6 +60,25 @@ def advance_audit_export(self: "Task[Any, None]", uid: str) -> None:
     job = exports.advance_export(uid, task_id=str(self.request.id or ""))
     if job.status in (ExportStatus.QUEUED, ExportStatus.RUNNING):
         advance_audit_export.apply_async((uid,), countdown=1)
+
+
+@shared_task(bind=True, soft_time_limit=READ_SECONDS, time_limit=READ_SECONDS + 60)
+def read_upload(self: "Task[Any, None]", uid: str) -> None:
+    """Read an evidence file that was handed in, whole or not at all."""
+    task_id = str(self.request.id or "")
+    try:
+        uploads.read_upload(uid, task_id=task_id)
+    except SoftTimeLimitExceeded:
+        uploads.give_up_upload(uid, reason=f"it took longer than {READ_SECONDS // 60} minutes to read: split it", task_id=task_id)
+
+
+@shared_task
+def resume_uploads() -> int:
+    """Ask again for uploads that nobody reads: a message was lost, or a worker died. Returns how many."""
+    waiting = uploads.stalled_uploads()
+    for uid in waiting:
+        read_upload.delay(str(uid))
+    return len(waiting)
 
 
 @shared_task(bind=True)

@@ -60,6 +60,16 @@ class ExportStatus(models.TextChoices):
     FAILED = "failed", "failed"
 
 
+class UploadStatus(models.TextChoices):
+    """How far an upload is. Refused is what was in it; failed is what happened to us."""
+
+    QUEUED = "queued", "queued"
+    RUNNING = "running", "running"
+    DONE = "done", "done"
+    REFUSED = "refused", "refused"
+    FAILED = "failed", "failed"
+
+
 class RequestKind(models.TextChoices):
     """What signatures are asked for. One quorum engine serves them all."""
 

@@ -18,6 +18,8 @@ PAGES = (
     "verdicts",
     "resting",
     "impact",
+    "names",
+    "uploads",
 )
 ENTRANCE_APPS = ("account", "mfa", "socialaccount")
 

@@ -37,6 +37,8 @@ _GROUPS: Sequence[tuple[str, Sequence[tuple[str, str, str]]]] = (
     (
         "Evidence",
         (
+            ("Evidence in", "admin:compliance_upload_changelist", "upload_file"),
+            ("Names that wait", "admin:evaluations_aliasassignment_waiting", "person_search"),
             ("Evidence", "admin:evaluations_evidence_changelist", "lab_research"),
             ("Documents", "admin:evaluations_document_changelist", "draft"),
             ("Sources", "admin:evaluations_source_changelist", "rss_feed"),

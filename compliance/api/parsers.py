@@ -1,7 +1,8 @@
 """Reading bodies as bytes: what was sent is what is kept, so no parser of a framework comes between."""
 
 from collections.abc import Mapping
-from typing import IO, Any
+from io import BytesIO
+from typing import IO, Any, BinaryIO
 
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
@@ -20,6 +21,24 @@ class ExactJSON(BaseParser):
         if len(body) > MAX_BYTES:
             raise BodyTooLarge(f"the body is larger than {MAX_BYTES // (1024 * 1024)} MiB: split it")
         return body
+
+
+class StreamedFile(BaseParser):
+    """Takes `application/octet-stream` as the stream that it is: a file of any size, for whoever writes it to disk as it comes."""
+
+    media_type = "application/octet-stream"
+
+    def parse(self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
+        return stream
+
+
+def stream_of(request: Request) -> tuple[BinaryIO, int]:
+    """Return the stream of a request to a view that takes `StreamedFile`, and how long it says to be. Raises `LengthRequired`."""
+    length = request.headers.get("Content-Length", "")
+    if not (length.isascii() and length.isdigit()):
+        raise LengthRequired
+    stream: Any = request.data
+    return (stream if int(length) else BytesIO()), int(length)
 
 
 def body_of(request: Request) -> bytes:

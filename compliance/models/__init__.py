@@ -20,6 +20,7 @@ from compliance.models.sign_offs import (
     SignOffRequest,
 )
 from compliance.models.signing_in import Reauthentication, SigningHold
+from compliance.models.uploads import Upload
 
 __all__ = [
     "AuditExport",
@@ -54,6 +55,7 @@ __all__ = [
     "SigningHold",
     "SigningKey",
     "Team",
+    "Upload",
     "User",
     "Waiver",
     "WaiverRevocation",

@@ -181,6 +181,7 @@ TIES: Mapping[str, Tie] = {
     ),
     "compliance_routinginventory": Tie("routing_inventory", ("routing.imported",), "uid::text", "compliance_routinginventory"),
     "compliance_decision": Tie("decision", ("decision.made",), "uid::text", "compliance_decision"),
+    "compliance_upload": Tie("upload", ("upload.received",), "uid::text", "compliance_upload"),
     "compliance_auditexport": Tie("audit_export", ("audit_export.requested",), "uid::text", "compliance_auditexport"),
 }
 

@@ -48,13 +48,17 @@ def test_every_scheduled_message_expires_and_names_a_task_that_exists() -> None:
         assert entry["task"] in app.tasks
 
 
+LOCKED_TASKS = {"compliance.tasks.read_upload"}
+"""These may run longer than their message stays unseen: a lock lets one at a time work, and whoever comes second leaves at once."""
+
+
 def test_limits_are_in_order() -> None:
     """A message that becomes visible while its task may still run would be run twice at once."""
     assert 0 < SOFT_LIMIT < HARD_LIMIT < VISIBILITY_TIMEOUT
     assert app.conf.task_soft_time_limit == SOFT_LIMIT
     assert app.conf.task_time_limit == HARD_LIMIT
     for task in app.tasks.values():
-        assert (task.time_limit or HARD_LIMIT) <= HARD_LIMIT
+        assert (task.time_limit or HARD_LIMIT) <= HARD_LIMIT or task.name in LOCKED_TASKS
         if not task.name.startswith("celery."):
             assert task.acks_late is True
 
