@@ -214,6 +214,8 @@ UPLOAD_MAX_BYTES = whole("WRITEGATE_UPLOAD_MAX_BYTES", 2 * 1024**3)
 UPLOAD_QUOTA_BYTES = 10 * UPLOAD_MAX_BYTES
 UPLOAD_FREE_BYTES = 1024**3
 UPLOAD_SECONDS = 60 * 60
+# Public keys (PEM) whose signature under an in-toto statement attests the file that it is about.
+EVIDENCE_KEYS = text("WRITEGATE_EVIDENCE_KEYS")
 EVIDENCE_MAX_FILE_BYTES = int(text("WRITEGATE_EVIDENCE_MAX_FILE_BYTES", str(1024**3)))
 
 # --- decisions -------------------------------------------------------------------------------------------------------------

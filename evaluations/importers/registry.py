@@ -16,6 +16,7 @@ from evaluations.importers import (
     garak,
     hf_eval_results,
     hf_model_index,
+    in_toto,
     inspect,
     lm_eval,
     mole,
@@ -47,6 +48,7 @@ from evaluations.importers.profiles import check_importer
 HEAD_BYTES = 64 * 1024
 
 IMPORTERS: tuple[Importer, ...] = (
+    cast(Importer, in_toto),
     cast(Importer, inspect),
     cast(Importer, odcv_bench),
     cast(Importer, enterpriseops_gym),

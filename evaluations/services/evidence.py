@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from uuid import UUID
 
+from evaluations.importers import in_toto
 from evaluations.importers.base import DocumentDraft, Importer, Profile, too_large
 from evaluations.importers.registry import HEAD_BYTES, describe, pick, read_files
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor
 from evaluations.kernel.canonical import canonical_bytes
+from evaluations.kernel.dsse import Verify
 from evaluations.kernel.errors import InputRefused, Problem
 from evaluations.kernel.services import service
 from evaluations.models import Document, Evidence, Ruling
 from evaluations.selectors.registry import importer_registry
 from evaluations.services.loading import EvidenceLoader
-from evaluations.services.sources import apply_capture_document
+from evaluations.services.sources import apply_capture_document, digest_stream
 from evaluations.services.subjects import apply_mark_names_changed
 from evaluations.vocabulary import RulingKind
 
@@ -60,6 +62,7 @@ def import_files(
     subject: str | None = None,
     published_at: datetime | None = None,
     profile: Profile | None = None,
+    trusted_keys: Mapping[str, Verify] | None = None,
     max_bytes: int,
     request_id: str = "",
 ) -> list[Imported]:
@@ -75,6 +78,7 @@ def import_files(
         subject=subject,
         published_at=published_at,
         profile=profile,
+        trusted_keys=trusted_keys,
         max_bytes=max_bytes,
         request_id=request_id,
     )
@@ -95,15 +99,20 @@ def apply_import_files(
     subject: str | None = None,
     published_at: datetime | None = None,
     profile: Profile | None = None,
+    trusted_keys: Mapping[str, Verify] | None = None,
     max_bytes: int,
     request_id: str = "",
 ) -> list[Imported]:
     """Import inside an open service transaction."""
+    files, attestations = _apart(files, trusted_keys or {}, format_name)
     importer = _pick_one(files, format_name or (profile.importer if profile is not None else None), max_bytes)
-    told = _Told(source, subject, published_at, profile, request_id)
+    told = _Told(source, subject, published_at, profile, request_id, attestations)
     if profile is not None:
         # What the numbers mean is part of what was read: its bytes are kept as those of the files are.
         _capture(actor, BytesIO(profile.data), profile.file, DocumentDraft(title=f"profile {profile.name}"), told)
+    for name, stream in attestations.envelopes.items():
+        stream.seek(0)
+        _capture(actor, stream, name, DocumentDraft(title="attestation"), told)
     if importer.GROUP:
         return [_import_group(actor, importer, files, told)]
     return [_import_alone(actor, importer, name, stream, told) for name, stream in files.items()]
@@ -139,6 +148,42 @@ def apply_rule_on_evidence(
     return ruling
 
 
+class _Attestations(NamedTuple):
+    """The envelopes among the files, and what attests each other file, by its name; "" where nothing does."""
+
+    envelopes: Mapping[str, BinaryIO]
+    by_file: Mapping[str, str]
+
+
+def _apart(
+    files: Mapping[str, BinaryIO], trusted: Mapping[str, Verify], format_name: str | None
+) -> tuple[Mapping[str, BinaryIO], _Attestations]:
+    """Return the files that hold evidence, and what trusted keys attest of them. An envelope about none of them is refused."""
+    envelopes: dict[str, BinaryIO] = {}
+    if len(files) > 1 and format_name is None:
+        for name, stream in files.items():
+            stream.seek(0)
+            if in_toto.sniff(stream.read(HEAD_BYTES), name):
+                envelopes[name] = stream
+            stream.seek(0)
+    if not envelopes or len(envelopes) == len(files):
+        return files, _Attestations({}, {})
+    rest = {name: stream for name, stream in files.items() if name not in envelopes}
+    digests = {name: digest_stream(stream)[0].removeprefix("sha256:") for name, stream in rest.items()}
+    by_file: dict[str, str] = {}
+    for name, stream in envelopes.items():
+        data = stream.read(in_toto.MAX_BYTES + 1)
+        if len(data) > in_toto.MAX_BYTES:
+            raise too_large(name, limit=in_toto.MAX_BYTES)
+        for attestation in in_toto.read_attestations(data, name=name, trusted=trusted):
+            about = [each for each, digest in digests.items() if digest in attestation.statement.subjects]
+            if not about:
+                hint = "give the very file that was signed for: its SHA-256 is in the statement"
+                raise InputRefused([Problem("it is about none of the files given", file=name, code="other_subject", hint=hint)])
+            by_file.update(dict.fromkeys(about, attestation.told))
+    return rest, _Attestations(envelopes, by_file)
+
+
 def _pick_one(files: Mapping[str, BinaryIO], format_name: str | None, max_bytes: int) -> Importer:
     """Return the one importer for all files; a mixture is refused, so that no half is read by the wrong one."""
     chosen: Importer | None = None
@@ -168,6 +213,7 @@ class _Told(NamedTuple):
     published_at: datetime | None
     profile: Profile | None
     request_id: str
+    attestations: _Attestations
 
 
 def _import_alone(actor: Actor, importer: Importer, name: str, stream: BinaryIO, told: _Told) -> Imported:
@@ -214,7 +260,16 @@ def _load(actor: Actor, importer: Importer, files: Mapping[str, BinaryIO], docum
         published_at=told.published_at,
         profile=told.profile,
     )
-    loaded = EvidenceLoader(actor=actor, document=document, importer=importer, request_id=told.request_id).load(pairs)
+    # A set is attested where each of its files is.
+    attested = [told.attestations.by_file.get(name, "") for name in files]
+    loader = EvidenceLoader(
+        actor=actor,
+        document=document,
+        importer=importer,
+        request_id=told.request_id,
+        attestation=attested[0] if all(attested) else "",
+    )
+    loaded = loader.load(pairs)
     if not loaded.evidence and not loaded.repeated:
         raise NoEvidence([Problem("holds no observation", file=document.file_name, code="empty")])
     apply_mark_names_changed(loaded.names)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from evaluations.importers.base import EvidenceDraft, Importer, ObservationDraft
+from evaluations.importers.fields import MAX_NOTE_LENGTH
 from evaluations.importers.names import WRITE_ASCII
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor
@@ -40,7 +41,7 @@ _INSERT_EVIDENCE = """
 INSERT INTO evaluations_evidence (uid, digest, document_id, locator, importer, importer_version, source_id, subject_as_written,
     answered_as_written, about, provenance, attested, run_status, harness, run_ended_at, published_at, supersedes, note,
     submitted_by, recorded_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, false, %s, %s, %s, %s, %s, %s, %s, %s)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (digest) DO NOTHING
 RETURNING id
 """
@@ -70,11 +71,14 @@ class _Slot:
 class EvidenceLoader:
     """Loads the pairs of one document. Used once, inside an open service transaction."""
 
-    def __init__(self, *, actor: Actor, document: Document, importer: Importer, request_id: str = "") -> None:
+    def __init__(
+        self, *, actor: Actor, document: Document, importer: Importer, request_id: str = "", attestation: str = ""
+    ) -> None:
         self._actor = actor
         self._document = document
         self._importer = importer
         self._request_id = request_id
+        self._attestation = attestation
         self._moment = now()
         self._slots: dict[EvidenceDraft, _Slot] = {}
         self._sources = {source.key: source.pk for source in Source.objects.all()}
@@ -119,6 +123,8 @@ class EvidenceLoader:
             {
                 "document": self._document.digest,
                 "importer": f"{self._importer.NAME}/{self._importer.VERSION}",
+                # Left out where there is none, so that evidence of old has the digest it always had.
+                **({"attestation": self._attestation} if self._attestation else {}),
                 **draft._asdict(),
             }
         )
@@ -139,12 +145,13 @@ class EvidenceLoader:
                     list(draft.answered_as_written),
                     draft.about,
                     draft.provenance,
+                    bool(self._attestation),
                     draft.run_status,
                     draft.harness,
                     draft.run_ended_at,
                     draft.published_at,
                     draft.supersedes,
-                    draft.note,
+                    "; ".join(each for each in (draft.note, self._attestation) if each)[:MAX_NOTE_LENGTH],
                     self._actor.reference,
                     self._moment,
                 ],

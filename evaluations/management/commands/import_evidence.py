@@ -13,6 +13,7 @@ from evaluations.importers.registry import names
 from evaluations.kernel.actor import system_job
 from evaluations.kernel.clock import parse_instant
 from evaluations.kernel.commands import ExampleCommand
+from evaluations.kernel.signatures import read_keys
 from evaluations.services.evidence import import_files, open_paths
 from evaluations.services.import_results import result_of
 
@@ -29,6 +30,7 @@ class Command(ExampleCommand):
   manage.py import_evidence leaderboard.csv --source my-lab
   manage.py import_evidence judge_all/scores_*.csv --source mcgill-dmas --published-at 2026-05-01
   manage.py import_evidence leaderboard.xlsx --source my-lab --profile my-columns.json
+  manage.py import_evidence results.json results.dsse.json --trusted-key lab.pem
 
 A profile says what the numbers of one source mean, where its files do not: metric, unit, level, benchmark. The top of
 evaluations/importers/profiles.py describes it, and evaluations/data/profiles/ holds those that come with the service.
@@ -47,8 +49,21 @@ evaluations/importers/profiles.py describes it, and evaluations/data/profiles/ h
             help=f"what the numbers mean, where the files do not say; a file, or one of {', '.join(bundled_profiles())}",
         )
 
+        parser.add_argument(
+            "--trusted-key",
+            metavar="PEM",
+            type=Path,
+            action="append",
+            default=[],
+            help="whose signature under an in-toto statement attests the file given with it; beside WRITEGATE_EVIDENCE_KEYS",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         paths: Sequence[Path] = options["files"]
+        trusted = read_keys(settings.EVIDENCE_KEYS.encode(), name="WRITEGATE_EVIDENCE_KEYS") if settings.EVIDENCE_KEYS else {}
+        for name, key in open_paths(options["trusted_key"]):
+            with key:
+                trusted |= read_keys(key.read(1024 * 1024), name=name)
         with ExitStack() as stack:
             files = {name: stack.enter_context(stream) for name, stream in open_paths(paths)}
             imported = import_files(
@@ -59,6 +74,7 @@ evaluations/importers/profiles.py describes it, and evaluations/data/profiles/ h
                 subject=options["subject"],
                 published_at=parse_instant(given, field="--published-at") if (given := options["published_at"]) else None,
                 profile=load_profile(options["profile"]) if options["profile"] else None,
+                trusted_keys=trusted,
                 max_bytes=settings.EVIDENCE_MAX_FILE_BYTES,
             )
         for one in imported:

@@ -72,7 +72,7 @@ def _workbook() -> bytes:
 
 
 def seeds() -> list[Seed]:
-    """Return at least one seed for every format; every one of them is read without a complaint."""
+    """Return at least one seed for every format; every one of them but a bare attestation is read without a complaint."""
     dojo = "agentdojo/B_asr_model.user_task_0.important_instructions.injection_task_0.json"
     own = helpers.document(helpers.evidence(helpers.observation(k=8, n=10), helpers.observation(slice="hr")))
     inspect = test_inspect.profile(test_inspect.MEASURE, task=test_inspect.EXPECTED["generated/success-20.eval"]["task"])
@@ -108,6 +108,7 @@ def seeds() -> list[Seed]:
         ),
         Seed(test_lm_eval.made({"acc,none": 0.75, "acc_stderr,none": 0.1}), test_lm_eval.profile()),
         Seed(test_every_eval_ever.record(), test_every_eval_ever.profile()),
+        _one("in-toto/generated/dsse-valid.json"),
         Seed({"card.md": evidence_bytes(card)}, test_hf_claims.card()),
         Seed(test_hf_claims.as_file(test_hf_claims.entry()), test_hf_claims.profile(), subject="acme/model"),
     ]

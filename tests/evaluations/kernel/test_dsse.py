@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from compliance.ledger.dsse import EnvelopeRefused, open_envelope, pae, seal_envelope
+from evaluations.kernel.dsse import EnvelopeRefused, open_envelope, pae, seal_envelope
 
 TYPE = "http://example.com/HelloWorld"
 VECTOR = {
