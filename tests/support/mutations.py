@@ -116,7 +116,9 @@ def _other_member(content: bytes, dice: random.Random) -> bytes:
                 if dice.random() < 0.05:
                     continue
                 data = mutated(data, dice)
-            archive.writestr(dice.choice(("../x", "/x", member)) if member == chosen and dice.random() < 0.05 else member, data)
+            name = dice.choice(("../x", "/x", member)) if member == chosen and dice.random() < 0.05 else member
+            if name not in archive.namelist():  # a copy of a copy may hold a name twice already
+                archive.writestr(name, data)
     return out.getvalue()
 
 
