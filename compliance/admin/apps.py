@@ -20,6 +20,7 @@ PAGES = (
     "impact",
     "names",
     "uploads",
+    "activations",
 )
 ENTRANCE_APPS = ("account", "mfa", "socialaccount")
 

@@ -37,7 +37,6 @@ from evaluations.models import Evidence, SubjectVersion
 from evaluations.selectors.subjects import current_versions
 from evaluations.services.evidence import dispute_evidence
 from evaluations.vocabulary import RulingKind
-from policies.admin.policies import PolicyVersionAdmin
 from policies.models import PolicyVersion, System
 
 WAIVE = "waive:"
@@ -366,13 +365,6 @@ def _evidence_page(evidence: Evidence) -> dict[str, str]:
 def ask_from_version(row: SubjectVersion, request: HttpRequest) -> Section:
     address = f"{reverse('admin:compliance_signoffrequest_ask_access')}?subject_version={row.pk}"
     return links_section("Access", [("Ask for access", address)])
-
-
-@PolicyVersionAdmin.add_section
-def ask_from_policy(row: PolicyVersion, request: HttpRequest) -> Section:
-    return links_section(
-        "Activation", [("Ask for activation", reverse("admin:compliance_signoffrequest_ask_activation", args=[row.pk]))]
-    )
 
 
 @EvidenceAdmin.add_section

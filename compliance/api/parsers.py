@@ -10,6 +10,8 @@ from rest_framework.request import Request
 from compliance.api.errors import BodyTooLarge, LengthRequired
 from compliance.services.submissions import MAX_BYTES
 
+YAML = "application/yaml"
+
 
 class ExactJSON(BaseParser):
     """Takes `application/json` as the very bytes sent, at most 20 MiB. Whether they are JSON, the importer judges."""
@@ -39,6 +41,12 @@ def stream_of(request: Request) -> tuple[BinaryIO, int]:
         raise LengthRequired
     stream: Any = request.data
     return (stream if int(length) else BytesIO()), int(length)
+
+
+class ExactYAML(ExactJSON):
+    """Takes `application/yaml` as the very bytes sent."""
+
+    media_type = YAML
 
 
 def body_of(request: Request) -> bytes:

@@ -88,6 +88,13 @@ class ServiceJudges(HasScopeOfAnySystem):
         return super().opens(user, Scope.READ)
 
 
+class ServiceJudgesWhole(HasScope):
+    """Opens acts whose service judges who may, and which belong to no system: a token needs the whole scope."""
+
+    def opens(self, user: User, scope: str) -> bool:
+        return super().opens(user, Scope.READ)
+
+
 class ToBeRefused(ServiceJudges):
     """Lets every token that sees or asks for requests come as far as the service, which says no and puts it on record."""
 

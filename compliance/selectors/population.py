@@ -109,6 +109,7 @@ TIES: Mapping[str, Tie] = {
         "owner.name || '@' || own.number",
         "policies_policyversion own JOIN policies_policy owner ON owner.id = own.policy_id",
     ),
+    "policies_policydraft": Tie("policy_draft", ("policy_draft.saved",), "uid::text", "policies_policydraft"),
     "policies_policyactivation": Tie(
         "policy_version",
         ("policy_version.activated",),

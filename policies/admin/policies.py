@@ -14,6 +14,7 @@ from evaluations.kernel.display import (
     Cell,
     Fields,
     Record,
+    Section,
     Table,
     Texts,
     digest,
@@ -23,8 +24,12 @@ from evaluations.kernel.display import (
     readable_json,
     whole_digest,
 )
+from evaluations.kernel.errors import DomainError
 from policies.admin.marks import state_chip
+from policies.admin.meaning import changes_section, tests_section, text_section
 from policies.models import Policy, PolicyActivation, PolicyVersion, Standing, Verdict
+from policies.selectors.drafts import open_draft
+from policies.selectors.linting import check_version
 from policies.vocabulary import VersionState
 
 SHOWN = 50
@@ -108,6 +113,7 @@ class PolicyAdmin(ReadOnlyAdmin):
             target=("policy", row.name),
             sections=[
                 Fields("Policy", [("Name", row.name), ("Title", row.title), ("Registered", instant(row.registered_at))]),
+                _draft_section(row),
                 version_table("Versions, newest first", row.versions.order_by("-number")[:SHOWN]),
                 Table(
                     "Activations, newest first",
@@ -138,6 +144,19 @@ class PolicyAdmin(ReadOnlyAdmin):
                 ),
             ],
         )
+
+
+def _draft_section(row: Policy) -> Section:
+    """Return the draft that waits to be proposed, and who saved it."""
+    draft = open_draft(row.name)
+    if draft is None:
+        return Table("Draft", (), [], empty="Nothing is being written: each text saved for this policy is a version.")
+    rows: list[tuple[str, Cell]] = [
+        ("Saved by", ActorReference(draft.edited_by)),
+        ("Saved", instant(draft.recorded_at)),
+        ("Text digest", whole_digest(draft.digest)),
+    ]
+    return Fields("Draft", rows, note="It binds nobody until it is proposed, and its activation asked for and signed.")
 
 
 @admin.register(PolicyVersion)
@@ -183,13 +202,7 @@ class PolicyVersionAdmin(ReadOnlyAdmin):
             mark=state_chip(state),
             target=("policy_version", f"{row.policy.name}@{row.number}"),
             sections=[
-                Texts(
-                    "Text and meaning",
-                    [
-                        ("Text, as given and as signed", bytes(row.text).decode("utf-8", "replace")),
-                        ("Meaning, with every default filled in", readable_json(bytes(row.resolved))),
-                    ],
-                ),
+                *_explained(row, request),
                 Fields(
                     "Policy version",
                     [
@@ -207,3 +220,14 @@ class PolicyVersionAdmin(ReadOnlyAdmin):
                 ),
             ],
         )
+
+
+def _explained(row: PolicyVersion, request: HttpRequest) -> list[Section]:
+    """Return what a version changes, its text and meaning with the lint's findings, and its tests; else why it cannot be read."""
+    resolved = readable_json(bytes(row.resolved))
+    try:
+        checked = check_version(row)
+        return [changes_section(row, request), text_section(row, checked, resolved), tests_section(checked)]
+    except (DomainError, ValueError) as error:
+        texts = [("Text, as given and as signed", bytes(row.text).decode("utf-8", "replace")), ("Meaning, as stored", resolved)]
+        return [Texts("Text and meaning", texts, note=f"The stored text cannot be read: {error}")]

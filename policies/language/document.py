@@ -45,6 +45,7 @@ MAX_VALUES = 10_000
 _SHOWN = 60
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?\Z")
+_NUMBER_ALONE = "write a number alone, as in `at_least: 80`; `at_least` and `at_most` say the side"
 _SWITCHES = frozenset({"yes", "no", "on", "off", "true", "false", "null"})
 # What other readers take for numbers, times or dates. Versions such as 2026-07 are text for all of them.
 _SURPRISING = re.compile(
@@ -190,14 +191,10 @@ class _Builder:
         what = (error.problem or "unreadable").replace("\n", " ")
         if "block scalar" in (error.context or ""):
             what = f"{shown(source)} begins a text block where a value is meant"
-            self.note(
-                (line + 1, column + 1),
-                what,
-                "yaml",
-                "write a number alone, as in `at_least: 80`; `at_least` and `at_most` say the side",
-            )
+            self.note((line + 1, column + 1), what, "yaml", _NUMBER_ALONE)
             return
-        self.note((line + 1, column + 1), f"this is not YAML: {what}, at {shown(source)}", "yaml")
+        hint = _NUMBER_ALONE if line < len(lines) and lines[line][column : column + 1] == ">" else ""
+        self.note((line + 1, column + 1), f"this is not YAML: {what}, at {shown(source)}", "yaml", hint)
 
     def read(self, events: Iterator[Any]) -> Node | None:
         """Return the tree that the events give. Raises `_Stop`, and what the scanner raises."""

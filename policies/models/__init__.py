@@ -1,5 +1,6 @@
 """Tables of the policies app."""
 
+from policies.models.drafts import PolicyDraft
 from policies.models.policies import Binding, Policy, PolicyActivation, PolicyVersion
 from policies.models.systems import System
 from policies.models.verdicts import FactsDocument, Standing, Verdict, VerdictMismatch
@@ -9,6 +10,7 @@ __all__ = [
     "FactsDocument",
     "Policy",
     "PolicyActivation",
+    "PolicyDraft",
     "PolicyVersion",
     "Standing",
     "System",

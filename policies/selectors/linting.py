@@ -6,7 +6,7 @@ from typing import NamedTuple
 from evaluations.models import TrustAssignment
 from evaluations.selectors.registry import metric_definitions
 from evaluations.vocabulary import Domain, SubjectKind
-from policies.language.compiler import compile_policy
+from policies.language.compiler import CONFORMANCE, compile_policy
 from policies.language.lint import BLOCKING, Finding, Known, lint
 from policies.language.lint_places import Places
 from policies.language.names import MetricLike, Names
@@ -31,10 +31,14 @@ class ToldTest(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """What is said of one policy text: the findings of the lint and the reports of its own tests, each in the order of the text."""
+    """What is said of one policy text: the findings of the lint and the reports of its own tests, each in the order of the text.
+
+    `untested` is true where it has no test and needs one: a policy of the profile `conformance` has no rules that a test could try.
+    """
 
     findings: tuple[Finding, ...]
     tests: tuple[ToldTest, ...]
+    untested: bool
 
     @property
     def blocking(self) -> tuple[Finding, ...]:
@@ -44,7 +48,7 @@ class Checked(NamedTuple):
     @property
     def blocked(self) -> bool:
         """Whether anything here keeps it from coming into force: a finding that blocks, a red test, or none at all."""
-        return bool(self.blocking or self.red or not self.tests)
+        return bool(self.blocking or self.red or self.untested)
 
     @property
     def red(self) -> tuple[ToldTest, ...]:
@@ -74,4 +78,5 @@ def _checked(text: bytes, _digest: str, _semantics: int, metrics: tuple[tuple[st
     return Checked(
         lint(compiled, Known(metrics=dict(metrics), values=_VALUES)),
         tuple(ToldTest(report, places.test(report.name)[0]) for report in run_tests(compiled)),
+        not compiled.tests and compiled.profile != CONFORMANCE,
     )

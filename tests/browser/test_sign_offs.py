@@ -29,6 +29,7 @@ EVERY_PART = {
     "request-waiting",
     "request-moved",
     "request-activation",
+    "policy-version",
     "grant-active",
     "grant-fallen",
     "requests",
@@ -133,6 +134,7 @@ def build() -> dict[str, str]:
         "request-signed": change(active.request),  # type: ignore[arg-type]  # it was asked for
         "request-rejected": change(rejected),
         "request-activation": change(activation),
+        "policy-version": reverse("admin:policies_policyversion_change", args=[looser.pk]),
         "request-ruling": change(ruling),
         "request-review": change(opened.review),
         "grant-active": change(active),

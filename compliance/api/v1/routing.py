@@ -16,7 +16,7 @@ from rest_framework.reverse import reverse
 from compliance.api.authentication import actor_of
 from compliance.api.fields import Digest, Instant
 from compliance.api.parameters import Parameter, key, text
-from compliance.api.parsers import ExactJSON, body_of
+from compliance.api.parsers import YAML, ExactJSON, ExactYAML, body_of
 from compliance.api.permissions import HasScopeOfAnySystem
 from compliance.api.requests import request_id_of
 from compliance.api.sighted import sight_for
@@ -44,7 +44,6 @@ from policies.language.routing_inventory import yaml_of
 from policies.language.routing_text import MAX_BYTES
 from policies.models import System
 
-YAML = "application/yaml"
 UID = text_in_path("uid", "The inventory's id.", format="uuid")
 ACTION = "write"
 BODY = {
@@ -65,12 +64,6 @@ EXAMPLE = OpenApiExample(
         "content": "model_list:\n  - model_name: hr-agent\n    litellm_params: {model: lab/model-a}\n",
     },
 )
-
-
-class ExactYAML(ExactJSON):
-    """Takes `application/yaml` as the very bytes sent."""
-
-    media_type = YAML
 
 
 class InventorySerializer(serializers.Serializer[Any]):

@@ -8,6 +8,7 @@ from django.urls import path
 from compliance.api.v1 import (
     benchmarks,
     decisions,
+    drafts,
     evidence,
     exports,
     grants,
@@ -55,6 +56,9 @@ urlpatterns = [
     path("names", names.NameList.as_view(), name="names"),
     path("names/one", names.NameDetail.as_view(), name="name"),
     path("policies", policies.PolicyList.as_view(), name="policies"),
+    path("policies/<path:name>/drafts", drafts.DraftList.as_view(), name="policy-drafts"),
+    path("policies/<path:name>/drafts/<uuid:uid>", drafts.DraftDetail.as_view(), name="policy-draft"),
+    path("policies/<path:name>/drafts/<uuid:uid>/propose", drafts.DraftPropose.as_view(), name="policy-draft-propose"),
     path("policies/<path:name>/versions", policies.PolicyVersionList.as_view(), name="policy-versions"),
     path(
         "policies/<path:name>/versions/<int:number>/changes",

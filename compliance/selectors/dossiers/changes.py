@@ -45,7 +45,7 @@ def build_activation_dossier(request: SignOffRequest, *, at: datetime) -> Built:
         # Whoever opens access needs one more pair of eyes than whoever closes it.
         quorum = with_more(quorum, Factor("newly-permitted", "policy_approver", 1, None))
     obstacles = _obstacles(checked)
-    if not checked.tests and not _is_conformance(compiled):
+    if checked.untested:
         obstacles.append(Obstacle("no_tests", "the policy has no test of its own"))
     if before is not None and before.pk == version.pk:
         obstacles.append(Obstacle("version_already_in_force", "this version is in force already"))

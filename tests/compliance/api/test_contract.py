@@ -71,7 +71,10 @@ def test_real_answers_of_every_address_are_as_the_schema_describes_them(api_sche
     described = {
         path
         for path, methods in api_schema.raw_schema["paths"].items()
-        if "get" in methods and path.startswith(V1) and path.removeprefix(f"{V1}/").partition("/")[0] not in TESTED_ELSEWHERE
+        if "get" in methods
+        and path.startswith(V1)
+        and path.removeprefix(f"{V1}/").partition("/")[0] not in TESTED_ELSEWHERE
+        and "/drafts" not in path
     }
     parameters = {
         "subject": {"key": "labs/model-one"},

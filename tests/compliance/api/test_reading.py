@@ -65,6 +65,10 @@ DECISIONS = {"decisions", "decision", "decision-replay", "decision-proof"}
 """Routes of what was answered: tested in test_decisions.py."""
 
 
+DRAFTS = {"policy-drafts", "policy-draft", "policy-draft-propose"}
+"""Routes of policies that are being written: tested in test_drafts.py."""
+
+
 ROUTING = {"routing", "routing-allowed", "routing-inventory"}
 """Routes of what gateways serve: tested in test_routing.py."""
 
@@ -103,9 +107,9 @@ SIGHTED = {
 def test_every_route_is_among_the_addresses_tested_here(world: World) -> None:
     from compliance.api.v1.urls import urlpatterns
 
-    assert {pattern.name for pattern in urlpatterns} == set(addresses(world)) | ADMINISTERED | DECISIONS | ROUTING | ACTS | set(
-        SIGHTED
-    )
+    assert {pattern.name for pattern in urlpatterns} == set(
+        addresses(world)
+    ) | ADMINISTERED | DECISIONS | ROUTING | DRAFTS | ACTS | set(SIGHTED)
 
 
 def test_each_address_answers_a_reader_and_refuses_everybody_else(world: World, api: Api) -> None:
