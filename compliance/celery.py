@@ -36,6 +36,8 @@ RECONCILE_EVERY = 5 * 60
 # Nightly, at a minute that nothing else takes. UTC.
 REPLAY_AT = (3, 17)
 REPLAY_EXPIRES = 6 * 60 * 60
+REFRESH_EVERY = 30
+WATCH_EVERY = 60
 
 
 # Ours, wherever the address says `pgmq`: by name, so that nothing of it is loaded where another broker serves.
@@ -154,6 +156,16 @@ def _settings() -> dict[str, Any]:
                 "task": "compliance.tasks.resume_uploads",
                 "schedule": RESUME_EVERY,
                 "options": {"expires": RESUME_EVERY},
+            },
+            "refresh-sources": {
+                "task": "evaluations.tasks.refresh_due",
+                "schedule": REFRESH_EVERY,
+                "options": {"expires": REFRESH_EVERY},
+            },
+            "watch-sources": {
+                "task": "compliance.tasks.watch_sources",
+                "schedule": WATCH_EVERY,
+                "options": {"expires": WATCH_EVERY},
             },
             "resume-audit-exports": {
                 "task": "compliance.tasks.resume_audit_exports",

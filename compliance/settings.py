@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 from django.templatetags.static import static
 
 from compliance import connections
+from compliance.api.enums import NAMED_ENUMS
+from compliance.source_settings import *  # noqa: F403 - settings by the same names
 from compliance.variables import flag, https_address, text, whole, words
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -317,27 +319,7 @@ SPECTACULAR_SETTINGS = {
         "compliance.api.authzen.openapi.describe_doors",
     ],
     # Closed lists that stand under a common field name: each keeps a name of its own, whatever is added beside it.
-    "ENUM_NAME_OVERRIDES": {
-        path.rpartition(".")[2]: path
-        for path in (
-            "compliance.deciding.codes.Code",
-            "compliance.vocabulary.CommentKind",
-            "compliance.vocabulary.EffectiveStatus",
-            "compliance.vocabulary.ExportStatus",
-            "compliance.vocabulary.GrantKind",
-            "compliance.vocabulary.GrantStatus",
-            "compliance.vocabulary.NoticeKind",
-            "compliance.vocabulary.NoticeStatus",
-            "compliance.vocabulary.ReplayOutcome",
-            "compliance.vocabulary.RequestKind",
-            "compliance.vocabulary.RequestStatus",
-            "evaluations.vocabulary.RulingKind",
-            "evaluations.vocabulary.SubjectKind",
-            "policies.vocabulary.Said",
-            "policies.vocabulary.Outcome",
-            "policies.vocabulary.VerdictReplay",
-        )
-    },
+    "ENUM_NAME_OVERRIDES": {path.rpartition(".")[2]: path for path in NAMED_ENUMS},
     # Served from our own static files: the page loads nothing from outside.
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

@@ -24,6 +24,13 @@ def words(name: str, default: str = "") -> list[str]:
     return [item.strip() for item in text(name, default).split(",") if item.strip()]
 
 
+def named(prefix: str) -> dict[str, str]:
+    """Return the variables whose names begin so, by name; those that are empty are left out."""
+    names = {name.removesuffix("_FILE") for name in os.environ if name.startswith(prefix)}
+    found = {name: text(name) for name in sorted(names)}
+    return {name: value for name, value in found.items() if value}
+
+
 def whole(name: str, default: int) -> int:
     """Return a whole number above 0. Raises `ValueError`."""
     value = text(name, str(default))

@@ -17,6 +17,9 @@ class Role(models.TextChoices):
 TRAIL_READERS = (Role.AUDITOR, Role.ADMINISTRATOR)
 """Who may read the trail: it tells of everybody's acts. A token reads it for its person, as long as she holds one of these."""
 
+KEEPS_SOURCES = (Role.EVIDENCE_STEWARD, Role.ADMINISTRATOR)
+"""Who may say from where a source is refreshed, and have it refreshed now."""
+
 
 class Scope(models.TextChoices):
     """What a service token may do, each optionally narrowed to one system as `scope:SYSTEM`."""
@@ -221,6 +224,7 @@ class NoticeKind(models.TextChoices):
     STOP_PULLED = "stop_pulled", "stop pulled"
     DRIFT_NOTICED = "drift_noticed", "drift noticed"
     VERDICT_MISMATCHED = "verdict_mismatched", "verdict mismatched"
+    SOURCE_FAILED = "source_failed", "source failed"
 
 
 class NoticeChannel(models.TextChoices):

@@ -6,3 +6,6 @@ class EvaluationsConfig(AppConfig):
 
     name = "evaluations"
     verbose_name = "Evidence"
+
+    def ready(self) -> None:
+        from evaluations import receivers  # noqa: F401  (connects them)

@@ -11,3 +11,6 @@ of the subject rests on something that no longer runs. Arguments: `subject_id: i
 
 metric_redefined = Signal()
 """A registered metric has another definition from here on, which every policy that reads it judges by. Arguments: `metric: str`."""
+
+refresh_wanted = Signal()
+"""Somebody asked for a source to be refreshed now. Arguments: `source_id: int`."""

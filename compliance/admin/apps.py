@@ -11,6 +11,7 @@ PAGES = (
     "exports",
     "outbox",
     "systems",
+    "sources",
     "requests",
     "decisions",
     "grants",

@@ -42,6 +42,7 @@ _GROUPS: Sequence[tuple[str, Sequence[tuple[str, str, str]]]] = (
             ("Evidence", "admin:evaluations_evidence_changelist", "lab_research"),
             ("Documents", "admin:evaluations_document_changelist", "draft"),
             ("Sources", "admin:evaluations_source_changelist", "rss_feed"),
+            ("Refresh runs", "admin:evaluations_refreshrun_changelist", "sync"),
             ("Benchmarks", "admin:evaluations_benchmark_changelist", "quiz"),
             ("Benchmark versions", "admin:evaluations_benchmarkversion_changelist", "bookmark"),
             ("Metrics", "admin:evaluations_metric_changelist", "straighten"),

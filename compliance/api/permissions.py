@@ -10,11 +10,11 @@ from rest_framework.views import APIView
 from compliance.models import ServiceToken, User
 from compliance.selectors.access import holds_any_role
 from compliance.services.requests import MAY_ASK
-from compliance.vocabulary import TRAIL_READERS, Role, Scope
+from compliance.vocabulary import KEEPS_SOURCES, TRAIL_READERS, Role, Scope
 from evaluations.kernel.clock import now
 
 SESSION_ROLES: Mapping[str, tuple[Role, ...]] = {
-    Scope.SUBMIT_EVIDENCE: (Role.EVIDENCE_STEWARD, Role.ADMINISTRATOR),
+    Scope.SUBMIT_EVIDENCE: KEEPS_SOURCES,
     Scope.REGISTER: (Role.REQUESTER, Role.SYSTEM_OWNER, Role.SECURITY, Role.ADMINISTRATOR),
     Scope.REQUEST: tuple(role for role in Role if any(role in roles for roles in MAY_ASK.values())),
 }
@@ -79,6 +79,17 @@ class HasScopeOfAnySystem(HasScope):
 
     def holds(self, token: ServiceToken, scope: str, view: APIView) -> bool:
         return token.holds(scope) or any(held.startswith(f"{scope}:") for held in token.scopes)
+
+
+class KeepsSources(HasScope):
+    """Opens what decides where evidence comes from: a token needs its scope, and a person behind it with one of `KEEPS_SOURCES`."""
+
+    def holds(self, token: ServiceToken, scope: str, view: APIView) -> bool:
+        if not token.holds(scope) or scope == Scope.READ:
+            return token.holds(scope)
+        self.code = "role_missing"
+        self.message = f"this needs the role {' or '.join(KEEPS_SOURCES)}, which a token takes from its person"
+        return holds_any_role(person_id=token.person_id, roles=KEEPS_SOURCES, at=now())
 
 
 class ServiceJudges(HasScopeOfAnySystem):

@@ -87,6 +87,13 @@ TIES: Mapping[str, Tie] = {
         "owner.key",
         "evaluations_trustassignment own JOIN evaluations_source owner ON owner.id = own.source_id",
     ),
+    "evaluations_sourceschedule": Tie(
+        "source",
+        ("schedule.made",),
+        "owner.key",
+        "evaluations_sourceschedule own JOIN evaluations_source owner ON owner.id = own.source_id",
+    ),
+    "evaluations_refreshrun": Tie("refresh_run", ("refresh_run.opened",), "uid::text", "evaluations_refreshrun"),
     "evaluations_document": Tie("document", ("document.captured",), "digest", "evaluations_document"),
     "evaluations_evidence": Tie("evidence", ("evidence.recorded",), "uid::text", "evaluations_evidence"),
     "evaluations_observation": Tie(
@@ -188,6 +195,7 @@ TIES: Mapping[str, Tie] = {
 
 EXEMPT: Mapping[str, str] = {
     "evaluations_subjectversionmember": "under the digest of its subject version, which the entry cites",
+    "evaluations_hostpace": "decides nothing",
     "evaluations_documentpart": "the document's own bytes, under the digest that the entry cites",
     "policies_factsdocument": "under the facts digest that the verdict's entry cites",
     "policies_standing": "a pointer to the newest verdict, which has its entry",

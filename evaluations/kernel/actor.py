@@ -68,6 +68,12 @@ def system_job(name: str, *, on_behalf_of: Actor | None = None, task_id: str = "
     return Actor(ActorKind.SYSTEM_JOB, name, on_behalf_of, task_id)
 
 
+def from_reference(reference: str) -> Actor:
+    """Return the actor that a row cites as `kind:id`."""
+    kind, _, identity = reference.partition(":")
+    return Actor(ActorKind(kind), identity)
+
+
 def from_value(value: Mapping[str, Any]) -> Actor:
     """Return the actor that `as_value` wrote: the form in which a message to a task names one."""
     behalf = value.get("on_behalf_of")

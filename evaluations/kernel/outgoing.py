@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, IncompleteRead
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -30,7 +30,7 @@ _PLAIN = re.compile(r"[\x21-\x7e]+\Z")
 # Addresses that count as public and are not: a cloud's own services, and forms that carry another address inside.
 _REFUSED = tuple(map(ipaddress.ip_network, ("168.63.129.16/32", "192.88.99.0/24", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16")))
 
-TIMEOUT, CERTIFICATE, UNREACHABLE, NO_HTTP = "timeout", "certificate", "unreachable", "no_http"
+TIMEOUT, CERTIFICATE, UNREACHABLE, NO_HTTP, CUT_OFF = "timeout", "certificate", "unreachable", "no_http", "cut_off"
 """Why there was no answer."""
 
 
@@ -244,6 +244,8 @@ def _no_answer(error: Exception, ends: float) -> NoAnswer:
         return NoAnswer(CERTIFICATE, f"the certificate does not hold: {error.verify_message}")
     if isinstance(error, ssl.SSLError):
         return NoAnswer(CERTIFICATE, "TLS could not be agreed on")
+    if isinstance(error, IncompleteRead):
+        return NoAnswer(CUT_OFF, "the answer was cut off")
     if isinstance(error, OSError):
         return NoAnswer(UNREACHABLE, f"not reached: {error.strerror or 'the connection broke'}")
     return NoAnswer(NO_HTTP, "the answer is no HTTP")

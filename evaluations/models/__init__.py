@@ -2,6 +2,7 @@
 
 from evaluations.models.benchmarks import Benchmark, BenchmarkVersion, Metric
 from evaluations.models.evidence import Evidence, Observation, Ruling
+from evaluations.models.refreshing import HostPace, RefreshRun, SourceSchedule
 from evaluations.models.sources import Document, DocumentPart, Source, TrustAssignment
 from evaluations.models.subjects import AliasAssignment, Subject, SubjectVersion, SubjectVersionMember
 
@@ -12,10 +13,13 @@ __all__ = [
     "Document",
     "DocumentPart",
     "Evidence",
+    "HostPace",
     "Metric",
     "Observation",
+    "RefreshRun",
     "Ruling",
     "Source",
+    "SourceSchedule",
     "Subject",
     "SubjectVersion",
     "SubjectVersionMember",

@@ -1,12 +1,14 @@
 """What became of an import's rows, in one shape for every door: taken, held for want of a known name, refused with reason and place."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evaluations.kernel.clock import now
 from evaluations.kernel.errors import InputRefused, Problem
 from evaluations.selectors.evidence import held_observations
 from evaluations.services.evidence import Imported
+
+MAX_SHOWN = 50
 
 
 class ImportResult(NamedTuple):
@@ -42,3 +44,8 @@ def result_of(imported: Sequence[Imported]) -> ImportResult:
 def result_of_refusal(refusal: InputRefused) -> ImportResult:
     """Return that nothing was taken, and why."""
     return ImportResult(refused=tuple(refusal.problems))
+
+
+def problem_values(problems: Sequence[Problem], *, most: int = MAX_SHOWN) -> list[dict[str, Any]]:
+    """Return problems as a row of state keeps them: what each states of itself, the first `most` of them."""
+    return [{name: held for name, held in each._asdict().items() if held not in ("", None)} for each in problems[:most]]

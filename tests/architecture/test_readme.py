@@ -23,6 +23,7 @@ NOT_IN_THE_GLOSSARY = {
     "ServiceToken": "an everyday word",
     "IdempotencyKey": "the HTTP field's own word",
     "ServiceBeat": "a sign of life",
+    "HostPace": "when a host may be asked again",
     "LedgerPending": "the ledger's queue",
 }
 

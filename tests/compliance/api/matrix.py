@@ -25,12 +25,15 @@ from compliance.selectors.waivers import version_of_waiver
 from compliance.services.people import create_token
 from compliance.vocabulary import Meaning, Role
 from evaluations.kernel.clock import now
-from evaluations.models import Document, Evidence, SubjectVersion
+from evaluations.models import Document, Evidence, RefreshRun, SourceSchedule, SubjectVersion
+from evaluations.selectors.refreshing import schedule_digest
+from evaluations.services.refresh import request_refresh
 from policies.models import PolicyVersion, System, Verdict
 from policies.services.systems import register_system, system_digest
 from tests.compliance.api.authzen.doors import question
 from tests.support import routing, signing, world
 from tests.support.asking import ask_gate, ask_token
+from tests.support.sources import scheduled
 from tests.support.undoing import undone
 
 PARTS = {
@@ -134,6 +137,7 @@ def build_scene() -> Scene:
             signing.sign(account, made, Meaning.ACCEPTED_RESIDUAL_RISK)
         grants[side], waivers[side] = Grant.objects.get(request=made), Waiver.objects.get(request=made)
         requests[side] = signing.ask(land, **asked, days=50)
+    request_refresh(actor=world.ACTOR, source=scheduled("https://example.org/results.csv").source)
     routing.hand_in(routing.gateway({"model-a": "model-a"}))
     token = ask_token(land.asker)
     systems = {"own": land.system, "foreign": away}
@@ -239,6 +243,7 @@ def _value(endpoint: Endpoint, name: str, scene: Scene, side: str) -> Any:
             "benchmarks key": "bench",
             "metrics key": "infeasible_refusal_rate",
             "sources key": "lab",
+            "refresh-runs uid": RefreshRun.objects.values_list("uid", flat=True)[0],
             "policies name": "two-keys",
             "documents digest": Document.objects.values_list("digest", flat=True)[0],
             "evidence uid": Evidence.objects.values_list("uid", flat=True)[0],
@@ -293,6 +298,8 @@ def _tag(endpoint: Endpoint, scene: Scene, side: str) -> dict[str, str]:
         return {"If-Match": f'"{version_of_grant(scene.grants[side], at)}"'}
     if resource == "waivers":
         return {"If-Match": f'"{version_of_waiver(scene.waivers[side])}"'}
+    if resource == "sources":
+        return {"If-Match": f'"{schedule_digest(SourceSchedule.objects.get())}"'}
     return {"If-Match": f'"{system_digest(scene.systems[side])}"'} if resource == "systems" else {}
 
 
@@ -328,6 +335,8 @@ def _body(endpoint: Endpoint, scene: Scene, side: str) -> dict[str, Any]:
         "system-incident": {"open": True, **REASON},
         "system": {"title": "Another title", **REASON},
         "routing": {"content": "model_list: []"},
+        "source-schedule": {"connector": "http", "address": "https://example.org/other.csv", "interval_minutes": 60},
+        "source-refresh": {"forced": True},
         "systems": {"key": "hr-test", "title": "Test", "domain": "hr", "owner": "hr"},
     }
     return bodies.get(str(endpoint.pattern.name), REASON)

@@ -3,7 +3,6 @@
 import socket
 import ssl
 import time
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ import pytest
 
 from compliance.services.delivery import deliver_due
 from compliance.services.outgoing import AddressRefused, DeliveryFailed, parse_target, post, resolve
-from evaluations.kernel.clock import now
 from evaluations.kernel.outgoing import is_public
+from tests.support.certificates import make_certificate
 from tests.support.notices import notify, only, register
 from tests.support.sinks import HttpSink, drip, raw_sink
 
@@ -133,31 +132,6 @@ def test_tls_is_held_to_the_name_though_the_address_is_given(tmp_path: Path, set
         with pytest.raises(DeliveryFailed, match="certificate does not hold"):
             post(good, ["127.0.0.1"], body=b"{}", headers={})
     assert names[:2] == ["hooks.example.org", "other.example.org"]
-
-
-def make_certificate(key: Path, certificate: Path, host: str) -> None:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    made = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
-    moment = now()
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(made.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(moment - timedelta(hours=1))
-        .not_valid_after(moment + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
-        .sign(made, hashes.SHA256())
-    )
-    key.write_bytes(
-        made.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
 
 
 def test_one_who_writes_slowly_is_cut_off_in_time(settings) -> None:
