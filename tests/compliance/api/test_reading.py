@@ -65,6 +65,22 @@ DECISIONS = {"decisions", "decision", "decision-replay", "decision-proof"}
 """Routes of what was answered: tested in test_decisions.py."""
 
 
+IMPACTS = {"policy-version-impact", "policy-version-impact-rows"}
+"""Routes of what a policy would change: tested in test_impact.py."""
+
+
+NAMES = {"names", "name"}
+"""Routes of names that wait for a person: tested in test_names.py."""
+
+
+REFRESHING = {"source-schedule", "source-refresh", "refresh-runs", "refresh-run"}
+"""Routes of fetching from sources: tested in test_refreshing.py."""
+
+
+UPLOADS = {"uploads", "upload"}
+"""Routes of evidence files as they are: tested in test_uploads.py."""
+
+
 DRAFTS = {"policy-drafts", "policy-draft", "policy-draft-propose"}
 """Routes of policies that are being written: tested in test_drafts.py."""
 
@@ -83,6 +99,7 @@ ACTS = {
     "grant-revoke",
     "waiver-revoke",
     "evidence-dispute",
+    "verdict-replay",
     "people",
     "person-roles",
     "person-role-end",
@@ -107,9 +124,8 @@ SIGHTED = {
 def test_every_route_is_among_the_addresses_tested_here(world: World) -> None:
     from compliance.api.v1.urls import urlpatterns
 
-    assert {pattern.name for pattern in urlpatterns} == set(
-        addresses(world)
-    ) | ADMINISTERED | DECISIONS | ROUTING | DRAFTS | ACTS | set(SIGHTED)
+    elsewhere = (ADMINISTERED, DECISIONS, IMPACTS, NAMES, REFRESHING, UPLOADS, DRAFTS, ROUTING, ACTS, SIGHTED)
+    assert {pattern.name for pattern in urlpatterns} == set(addresses(world)).union(*elsewhere)
 
 
 def test_each_address_answers_a_reader_and_refuses_everybody_else(world: World, api: Api) -> None:
