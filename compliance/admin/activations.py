@@ -22,6 +22,7 @@ from evaluations.kernel.errors import InputRefused
 from policies.admin.policies import PolicyVersionAdmin
 from policies.models import PolicyVersion
 from policies.selectors.linting import check_version
+from policies.selectors.policies import version_in_force
 
 SHOWN = 10
 
@@ -32,7 +33,9 @@ def activation_of(row: PolicyVersion, request: HttpRequest) -> Section:
     asked = visible_requests(sight(request)).filter(kind=RequestKind.ACTIVATION, policy_version=row)
     rows = [_row(item) for item in asked.select_related("dossier", "policy_version__policy").order_by("-id")[:SHOWN]]
     address = reverse("admin:compliance_signoffrequest_ask_activation", args=[row.pk])
-    why = _why_not(row)
+    before = version_in_force(row.policy)
+    in_force = before is not None and before.pk == row.pk
+    why = "It is in force." if in_force else _why_not(row)
     return Table(
         "Activation: who has signed, who may still",
         ("Request", "Stands", "Signed by", "May still sign"),

@@ -14,20 +14,23 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.http import urlencode
 
+from compliance.admin.grants import STATUS_MARKS
 from compliance.admin.rights import actor_of
 from compliance.admin.sighted import sight
 from compliance.selectors.access import holds_any_role
+from compliance.selectors.grants import standing_of
 from compliance.selectors.naming import SHOWN_EVIDENCE, Touched, grants_seen, touched_by
 from compliance.selectors.registry import get_subject_version_named
 from compliance.services.naming import STEWARDS, NameMoved, settle_name
 from evaluations.admin.subjects import ALIAS_COLUMNS, AliasAssignmentAdmin, alias_rows
 from evaluations.importers.likeness import CLOSE, LOOKS_ALIKE, SAME_BUT_PARTS, SAME_LETTERS
 from evaluations.kernel.clock import now
-from evaluations.kernel.display import Cell, Record, Section, Table, anchor, code, instant, link
+from evaluations.kernel.display import Cell, Record, Section, Table, anchor, chip, code, instant, link
 from evaluations.kernel.errors import DomainError, InputRefused
 from evaluations.models import AliasAssignment, Source, SubjectVersion
 from evaluations.selectors.names import find_waiting_names, get_waiting_name, suggestions_for
 from evaluations.services.subjects import MAX_NAME
+from policies.admin.marks import domain_words, result_chip
 
 SHOWN = 50
 NOBODY = "nobody"
@@ -237,12 +240,23 @@ def _touched_sections(request: HttpRequest, touched: Touched) -> list[Section]:
         for row in touched.evidence[:SHOWN_EVIDENCE]
     ]
     verdicts: list[list[Cell]] = [
-        [link(row.verdict, str(row.subject_version)), row.policy_version.policy.name, row.domain, row.verdict.outcome]
+        [
+            link(row.subject_version),
+            link(row.policy_version),
+            domain_words(row.domain),
+            link(row.verdict, result_chip(row.verdict.result)),
+        ]
         for row in touched.standings[:SHOWN]
     ]
-    seen = grants_seen(touched, sight(request))
+    seen, at = grants_seen(touched, sight(request)), now()
     grants: list[list[Cell]] = [
-        [link(row, str(row.uid)[:8]), str(row.subject_version), row.status, instant(row.ends_at)] for row in seen[:SHOWN]
+        [
+            link(row, str(row.uid)[:8]),
+            link(row.subject_version),
+            chip(STATUS_MARKS[standing_of(row, at=at).status]),
+            instant(row.ends_at),
+        ]
+        for row in seen[:SHOWN]
     ]
     hidden = len(touched.grants) - len(seen)
     return [
@@ -255,14 +269,14 @@ def _touched_sections(request: HttpRequest, touched: Touched) -> list[Section]:
         ),
         Table(
             f"Grants that are reviewed after it: {len(touched.grants):,}",
-            ("Grant", "For", "Recorded as", "Ends"),
+            ("Grant", "For", "Stands", "Ends"),
             grants,
             empty="No grant is touched." if not touched.grants else "None that you may see.",
             note=f"{hidden} of them you may not see." if hidden and seen else "",
         ),
         Table(
             f"Verdicts that are judged anew: {len(touched.standings):,}",
-            ("On", "By policy", "Domain", "Now"),
+            ("Subject version", "Policy version", "Domain", "Now"),
             verdicts,
             empty="Nothing has been judged yet that this touches.",
             note=f"The first {SHOWN}." if len(touched.standings) > SHOWN else "",

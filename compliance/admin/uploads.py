@@ -110,6 +110,11 @@ class UploadAdmin(ReadOnlyAdmin):
             *super().get_urls(),
         ]
 
+    def prepare_rows(self, rows: Sequence[Any]) -> None:
+        for row in rows:
+            row.shown_actor = ActorReference(row.submitted_by)
+        self.name_actors([row.shown_actor for row in rows])
+
     @admin.display(description="stands", ordering="status")
     def stands(self, row: Upload) -> Cell:
         return chip(MARKS[UploadStatus(row.status)])
@@ -122,9 +127,9 @@ class UploadAdmin(ReadOnlyAdmin):
     def holds(self, row: Upload) -> str:
         return f"{sum(row.held.values()):,}" if row.held else "none"
 
-    @admin.display(description="by")
-    def by(self, row: Upload) -> Cell:
-        return ActorReference(row.submitted_by)
+    @admin.display(description="handed in by")
+    def by(self, row: Any) -> Cell:
+        return row.shown_actor.__html__()
 
     @admin.display(description="received", ordering="received_at")
     def received(self, row: Upload) -> Cell:
@@ -182,7 +187,13 @@ class UploadAdmin(ReadOnlyAdmin):
                 Fields(
                     "File",
                     [
-                        ("Format", said(row.importer or row.format_name, empty="not recognised yet")),
+                        (
+                            "Format",
+                            said(
+                                row.importer or row.format_name,
+                                empty="not recognised yet" if row.status in OPEN else "not recognised",
+                            ),
+                        ),
                         ("Source told", said(row.source, empty="as the file says")),
                         ("Digest", whole_digest(row.file_digest)),
                         ("Document", link(row.document, empty="none is kept")),

@@ -38,7 +38,7 @@ def page(account: signing.User, version: PolicyVersion, **query: str) -> str:
 def test_findings_stand_at_their_lines_and_keep_it_from_being_asked_for(author: signing.User) -> None:
     alone = world.propose_text(signing.TWO_KEYS.format(name="two-keys", bar=75, age="unlimited", enforcement="hard").encode())
     told = page(author, alone)
-    assert "2 findings of the lint keep it from coming into force" in told
+    assert "2 findings of the lint block its activation" in told
     assert re.search(r"rules: \[\{id: refuses.*?blocks refusal-only with perfect refusal it passes", told)
     assert "It cannot come into force: the lint finds archive-only at line 8; the lint finds refusal-only at line 9." in told
     assert "Ask for activation" not in told
@@ -75,3 +75,10 @@ def test_a_draft_is_told_of_on_its_policys_page(author: signing.User, land: sign
     shown = client.get(reverse("admin:policies_policy_change", args=[land.policy.policy_id])).content.decode()
     assert "Alice Author" in shown
     assert "It binds nobody until it is proposed" in shown
+
+
+def test_what_is_in_force_is_not_asked_for_again(author: signing.User, land: signing.Ground) -> None:
+    told = page(author, land.policy)
+    assert "who may still It is in force." in told
+    assert "It cannot come into force" not in told
+    assert "Ask for activation" not in told

@@ -1,0 +1,127 @@
+"""What stewards and authors work on, as a browser shows it: evidence handed in, names that wait, a policy with findings and impact."""
+
+import json
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from django.db import connections
+from django.test import override_settings
+from django.urls import reverse
+from pytest_django import DjangoDbBlocker
+from pytest_django.live_server_helper import LiveServer
+
+from compliance.models import Upload
+from compliance.services.drafting import save_draft
+from compliance.services.uploads import Told, read_upload, receive_upload
+from compliance.vocabulary import Role
+from evaluations.kernel.actor import Actor
+from evaluations.kernel.services import service_transaction
+from evaluations.models import Evidence
+from policies.models import Verdict, VerdictMismatch
+from tests.browser.conftest import OpenPage
+from tests.browser.test_console import MODES, overflow, shot
+from tests.browser.test_sign_offs import person, sign_in
+from tests.support import cluster as clusters
+from tests.support import signing, world
+
+pytestmark = pytest.mark.browser
+NAME = "azure/model-a (high)"
+LONG = "a-router-between/" * 6 + "model-a-2026-06-01-with-thinking"
+
+
+@pytest.fixture(scope="module")
+def served(
+    chromium: str,
+    django_db_setup: None,
+    django_db_blocker: DjangoDbBlocker,
+    test_database: clusters.Database,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """The console over a world in which files were handed in, names wait, and policies are being written."""
+    where: Path = tmp_path_factory.mktemp("uploads")
+    quick = override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"], UPLOAD_DIR=where)
+    with django_db_blocker.unblock(), quick:
+        pages = build()
+        server = LiveServer("127.0.0.1")
+        yield server.url, pages
+        server.stop()
+        connections.close_all()
+        clusters.empty_tables(test_database)
+
+
+@pytest.fixture(scope="module")
+def paths(served: tuple[str, dict[str, str]]) -> dict[str, str]:
+    return served[1]
+
+
+def hand_in(actor: Actor, name: str, *subjects: str, value: str = "84") -> Upload:
+    document = world.submission(subjects[0])
+    document["evidence"] = [world.submission(one, world.observation(value))["evidence"][0] for one in subjects]
+    content = json.dumps(document).encode()
+    return receive_upload(actor=actor, stream=BytesIO(content), length=len(content), told=Told(name, "", "", "", None))
+
+
+def build() -> dict[str, str]:
+    """Hand files in, let names wait, write policies that the lint stops and that it lets pass; return the pages by name."""
+    land = signing.ground("78", bar=75)
+    for number in range(len(MODES)):
+        person(f"Mode {number}", Role.EVIDENCE_STEWARD, "sec")
+    author = signing.human("Alice Author", Role.POLICY_AUTHOR)
+    signing.human("Paul Approver", Role.POLICY_APPROVER)
+    signing.granted(land)
+    blocked = world.propose_text(signing.TWO_KEYS.format(name="alone", bar=75, age="unlimited", enforcement="hard").encode())
+    stricter = signing.fit_draft(author, bar=80)
+    save_draft(actor=signing.actor_of(author), policy="two-keys", text=signing.fit_text(bar=88))
+    actor = world.ACTOR
+    taken = read_upload(hand_in(actor, "runs of november.json", "model-a", NAME, LONG).uid)
+    refused = read_upload(
+        hand_in(actor, "a-file-with-a-name-of-many-words-and-no-space-between-them.json", "model-a", value="a lot").uid
+    )
+    waits = hand_in(actor, "waits.json", "model-b")
+    verdict = Verdict.objects.filter(policy_version=land.policy).earliest("pk")
+    with service_transaction("tests"):
+        VerdictMismatch.objects.create(verdict=verdict, differs=["judgement", "entry"], found_by="system_job:replay-verdicts")
+    evidence = Evidence.objects.earliest("pk")
+    name = reverse("admin:evaluations_aliasassignment_name")
+    change = {
+        "upload-taken": ("compliance_upload", taken.pk),
+        "upload-refused": ("compliance_upload", refused.pk),
+        "upload-waits": ("compliance_upload", waits.pk),
+        "policy-with-draft": ("policies_policy", land.policy.policy_id),
+        "version-blocked": ("policies_policyversion", blocked.pk),
+        "version-stricter": ("policies_policyversion", stricter.pk),
+        "version-in-force": ("policies_policyversion", land.policy.pk),
+        "verdict-mismatched": ("policies_verdict", verdict.pk),
+        "evidence-carrying": ("evaluations_evidence", evidence.pk),
+    }
+    return {
+        "uploads": reverse("admin:compliance_upload_changelist"),
+        "hand-in": reverse("admin:compliance_upload_hand_in"),
+        "names-waiting": reverse("admin:evaluations_aliasassignment_waiting"),
+        "name": f"{name}?name={NAME}",
+        "name-long": f"{name}?name={LONG}",
+        "name-touches": f"{name}?name={NAME}&means=model-a",
+        "name-nobody": f"{name}?name={NAME}&means=nobody",
+        **{key: reverse(f"admin:{where}_change", args=[pk]) for key, (where, pk) in change.items()},
+    }
+
+
+@pytest.mark.parametrize(("width", "dark"), MODES)
+def test_every_page_fits_has_no_error_and_is_fit_for_a_screen_reader(
+    open_page: OpenPage, paths: dict[str, str], width: int, dark: bool
+) -> None:
+    watched = open_page(width=width, dark=dark, signed_in=False)
+    sign_in(watched, f"mode.{MODES.index((width, dark))}@example.org")
+    wrong = []
+    for name, path in paths.items():
+        watched.open(path)
+        watched.page.evaluate("document.querySelectorAll('main details').forEach(folded => { folded.open = true })")
+        shot(watched, f"{name}-{width}{'-dark' if dark else ''}")
+        if overflow(watched) > 0:
+            wrong.append(f"{name} is {overflow(watched)} px too wide")
+        wrong += [f"{name}: {worry}" for worry in watched.worries]
+        watched.worries.clear()
+        wrong += [f"{name}: {finding}" for finding in watched.barriers()]
+    assert wrong == []
