@@ -14,7 +14,9 @@ from evaluations.importers import writegate_csv, writegate_json
 from tests.evaluations.importers.helpers import REGISTRY, pairs_of
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=30).filter(str.isprintable)
-NAME = TEXT.filter(lambda text: "|" not in text)
+# Names are plain ASCII: what looks like another name is refused.
+PLAIN = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=30)
+NAME = PLAIN.filter(lambda text: "|" not in text)
 PERCENT = st.integers(0, 100_000_000).map(lambda millionths: Decimal(millionths).scaleb(-6))
 OFFSETS = st.integers(-14, 14).map(lambda hours: timezone(timedelta(hours=hours)))
 INSTANT = st.tuples(st.integers(0, 10**15), OFFSETS).map(
@@ -35,12 +37,12 @@ def numbers(draw: st.DrawFn) -> dict[str, Any]:
 @st.composite
 def entries(draw: st.DrawFn) -> dict[str, Any]:
     return {
-        "subject": draw(TEXT),
+        "subject": draw(PLAIN),
         "provenance": draw(st.sampled_from(["claim", "reported", "run_log", "recounted"])),
         "run_status": draw(st.sampled_from(["complete", "partial", "unknown"])),
         "run_ended_at": draw(INSTANT).isoformat(),
         "answered_by": draw(st.lists(NAME, max_size=3)),
-        "harness": draw(TEXT),
+        "harness": draw(PLAIN),
         "note": draw(TEXT),
         "metric": draw(st.sampled_from(["infeasible_refusal_rate", "harmful_completion_rate"])),
         "slice": draw(st.sampled_from(["overall", "hr", "email"])),
