@@ -38,8 +38,10 @@ except ImportError:  # PyYAML built without libyaml
     CParser = None
 
 MAX_BYTES = 256 * 1024
+MAX_FAST_BYTES = 32 * 1024
+"""A longer text is nobody's policy, and reading it twice would cost more than its refusal may."""
 MAX_NESTING = 16
-MAX_VALUES = 10_000
+MAX_VALUES = 5_000
 """Keys, values, lists and mappings of one text, at most: some tenths of a second of reading."""
 
 _SHOWN = 60
@@ -128,7 +130,7 @@ def read_exactly(text: str, filename: str = "") -> tuple[Node | None, list[Probl
 
 def _read_fast(text: bytes, decoded: str) -> Node | None:
     """Return the tree of a plain text without any problem, None for every other one."""
-    if CParser is None or not _PLAIN.match(decoded) or _MARKS.search(decoded):
+    if CParser is None or len(text) > MAX_FAST_BYTES or not _PLAIN.match(decoded) or _MARKS.search(decoded):
         return None
     builder = _Builder(decoded, "", libyaml_events)
     parser = CParser(text)

@@ -151,11 +151,14 @@ def test_a_database_that_only_reads_records_nothing(land: signing.Ground) -> Non
     signing.granted(land)
     token = ask_token(land.asker)
     ask_gate(token)
-    with connections["default"].cursor() as cursor:
-        cursor.execute("SET default_transaction_read_only = on")
+    both = (connections["default"], decisions._common)
+    for connection in both:
+        with connection.cursor() as cursor:
+            cursor.execute("SET default_transaction_read_only = on")
     try:
         assert codes_of(ask_gate(token)) == ["cannot_record"]
     finally:
+        decisions.close_common_connection()
         with connections["default"].cursor() as cursor:
             cursor.execute("SET default_transaction_read_only = off")
     assert ask_gate(token).judgement.allowed
@@ -165,8 +168,10 @@ def test_a_connection_that_was_ended_is_made_anew(land: signing.Ground, superuse
     signing.granted(land)
     token = ask_token(land.asker)
     assert ask_gate(token).judgement.allowed
-    pid = connections["default"].connection.info.backend_pid
-    superuser_connection().execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+    for connection in (connections["default"], decisions._common):
+        connection.ensure_connection()
+        pid = connection.connection.info.backend_pid
+        superuser_connection().execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
     assert ask_gate(token).judgement.allowed
 
 
