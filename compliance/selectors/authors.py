@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+from django.db.models import Exists, OuterRef
+
 from policies.models import Policy, PolicyActivation, PolicyDraft, PolicyVersion
 
 
@@ -13,14 +15,11 @@ def authors_of(versions: Collection[PolicyVersion]) -> set[str]:
     """
     authors: set[str] = set()
     policies = {version.policy_id for version in versions}
-    activated = {
-        (policy, number)
-        for policy, number in PolicyActivation.objects.filter(policy__in=policies)
-        .order_by()
-        .values_list("policy_id", "version__number")
-    }
+    was_active = Exists(PolicyActivation.objects.filter(version=OuterRef("pk")))
     proposed = list(
-        PolicyVersion.objects.filter(policy__in=policies).values_list("policy_id", "number", "proposed_by", "recorded_at")
+        PolicyVersion.objects.filter(policy__in=policies)
+        .annotate(was_active=was_active)
+        .values_list("policy_id", "number", "proposed_by", "recorded_at", "was_active")
     )
     names = Policy.objects.filter(pk__in=policies).values("name")
     drafts = list(
@@ -29,11 +28,10 @@ def authors_of(versions: Collection[PolicyVersion]) -> set[str]:
         .values_list("policy_name", "digest", "edited_by", "recorded_at")
     )
     for version in versions:
-        before = [number for policy, number in activated if policy == version.policy_id and number < version.number]
-        since = max(before, default=0)
         own = [row[1:] for row in proposed if row[0] == version.policy_id]
-        authors.update(proposed_by for number, proposed_by, _ in own if since < number <= version.number)
-        begun = next((recorded_at for number, _, recorded_at in own if number == since), None)
+        since = max((number for number, _, _, active in own if active and number < version.number), default=0)
+        authors.update(proposed_by for number, proposed_by, _, _ in own if since < number <= version.number)
+        begun = next((recorded_at for number, _, recorded_at, _ in own if number == since), None)
         authors.update(
             edited_by
             for name, digest, edited_by, saved_at in drafts
