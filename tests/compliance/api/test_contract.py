@@ -2,6 +2,7 @@
 
 import os
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,12 @@ from schemathesis.specs.openapi import checks
 
 from compliance.services.comments import comment_on_request
 from compliance.services.people import create_token
+from compliance.services.uploads import read_upload
+from compliance.vocabulary import Role
+from tests.compliance.api.callers import as_person, as_token
+from tests.compliance.api.test_drafts import WRONG, save
 from tests.compliance.api.test_reading import SIGHTED, addresses
+from tests.compliance.api.test_uploads import HEADER, ROW, hand_in
 from tests.compliance.api.world import V1, Api, World, evidence_body
 from tests.support import signing, world
 
@@ -140,5 +146,29 @@ def test_real_answers_about_requests_and_grants_are_as_the_schema_describes_them
         answer = operation.Case(path_parameters={} if named is None else {"uid": named}).call(
             headers={"Authorization": f"Bearer {secret}"}
         )
+        assert answer.status_code == 200, path
+        operation.validate_response(answer)
+
+
+def test_real_answers_about_names_drafts_and_uploads_are_as_the_schema_describes_them(
+    land: signing.Ground, tmp_path: Path, settings: Any
+) -> None:
+    settings.UPLOAD_DIR = tmp_path / "uploads"
+    described = schemathesis.openapi.from_wsgi("/api/schema/?format=json", get_wsgi_application())
+    world.submit(world.submission("stranger"))
+    draft = save(as_person(signing.human("Alice Author", Role.POLICY_AUTHOR)), WRONG, Idempotency_Key="d1").json()
+    machine = as_token(signing.human("Stella Steward", Role.EVIDENCE_STEWARD), "submit_evidence", "read")
+    upload = hand_in(machine, HEADER + ROW.format(name="nobody")).json()
+    read_upload(upload["uid"])
+    for path, parts, query in (
+        ("names", {}, {}),
+        ("names/one", {}, {"name": "stranger", "means": "model-a"}),
+        ("policies/{name}/drafts", {"name": "two-keys"}, {}),
+        ("policies/{name}/drafts/{uid}", {"name": "two-keys", "uid": draft["uid"]}, {}),
+        ("evidence/uploads", {}, {}),
+        ("evidence/uploads/{uid}", {"uid": upload["uid"]}, {}),
+    ):
+        operation = described[f"{V1}/{path}"]["GET"]
+        answer = operation.Case(path_parameters=parts, query=query).call(headers=machine.headers)
         assert answer.status_code == 200, path
         operation.validate_response(answer)
