@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.contrib import admin
@@ -21,7 +22,7 @@ from evaluations.kernel.clock import now
 from evaluations.kernel.services import service_transaction
 from evaluations.models import Document, Evidence, Source, SubjectVersion
 from tests.compliance.admin.test_trail import HOME, LIST, count_queries, found, page_of, read, record, text_of
-from tests.compliance.admin.world import NAME, World, add_waiver
+from tests.compliance.admin.world import NAME, World, add_intake, add_waiver
 from tests.support.asking import ask_gate, ask_token
 
 OLD, NEW = {"bar": "80", "note": "same", "gone": True}, {"bar": "75", "note": "same", "nested": {"names": ["a", "b"]}}
@@ -147,11 +148,12 @@ def test_an_entry_takes_few_queries(world: World, console: Client) -> None:
 # --- the ways in ------------------------------------------------------------------------------------------------------------
 
 
-def test_every_page_of_an_object_leads_to_its_entries(world: World, console: Client) -> None:
+def test_every_page_of_an_object_leads_to_its_entries(world: World, console: Client, tmp_path: Path) -> None:
     """But for the trail's own rows, each registered page names its entries as its service wrote them."""
     left_out = {"LedgerEntry"}
     review = SignOffRequest.objects.get()
     add_waiver(world)
+    add_intake(world, tmp_path / "uploads")
     ask_gate(ask_token(world.user))
     for model, page in admin.site._registry.items():
         if model.__name__ in left_out:
@@ -180,7 +182,7 @@ def test_a_person_and_a_token_lead_to_what_they_did(world: World, console: Clien
 def test_home_shows_how_the_log_stands(world: World, console: Client) -> None:
     text = text_of(read(console, HOME))
     assert re.search(
-        r"Entries sealed 71 Last checkpoint .* UTC \d+ seconds? ago Entries waiting for their index 2, the oldest", text
+        r"Entries sealed 72 Last checkpoint .* UTC \d+ seconds? ago Entries waiting for their index 2, the oldest", text
     )
     assert "nothing is being sealed" not in text
     seal()

@@ -17,15 +17,18 @@ from compliance.services.exports import advance_export, start_export
 from compliance.services.outbox import apply_bury, apply_notify
 from compliance.services.people import apply_create_team, create_person, create_token
 from compliance.services.signing_in import record_reauthentication
+from compliance.services.uploads import Told, receive_upload
 from compliance.services.waivers import apply_waive
 from compliance.services.webhooks import open_webhook
 from compliance.vocabulary import NoticeKind, RequestKind, Role, Scope
 from evaluations.kernel.actor import person, system_job
 from evaluations.kernel.clock import now
 from evaluations.kernel.services import service_transaction
-from evaluations.models import Evidence, Subject, SubjectVersion
+from evaluations.models import Evidence, Source, Subject, SubjectVersion
 from evaluations.services.benchmarks import apply_register_benchmark, apply_register_benchmark_version, apply_register_metric
 from evaluations.services.evidence import dispute_evidence, import_files
+from evaluations.services.refresh import request_refresh
+from evaluations.services.schedules import ScheduleWish, set_schedule
 from evaluations.services.sources import apply_assign_trust, apply_register_source
 from evaluations.services.subjects import apply_assign_alias, apply_register_subject, apply_register_subject_version
 from policies.models import Standing, System, Verdict
@@ -206,6 +209,18 @@ def add_waiver(world: World) -> None:
     actor = person(world.user.person_id)
     with service_transaction("tests"):
         apply_waive(actor=actor, request=request, dossier=request.dossier, asked=waived, ends_at=asked.ends_at, at=now())
+
+
+def add_intake(world: World, directory: Path) -> None:
+    """Hand in a file, kept under `directory`, and ask for a source to be refreshed; both wait for a worker."""
+    actor = person(world.user.person_id)
+    content = b"subject,value\nClears,84.4\n"
+    with override_settings(UPLOAD_DIR=directory):
+        receive_upload(actor=actor, stream=BytesIO(content), length=len(content), told=Told("handed in.csv"))
+    board = Source.objects.get(key="board")
+    wish = ScheduleWish(connector="http", address="https://example.org/results.csv", interval_minutes=60)
+    set_schedule(actor=actor, source=board, wish=wish)
+    request_refresh(actor=actor, source=board)
 
 
 def _notices(user: User) -> None:
