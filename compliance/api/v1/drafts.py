@@ -35,9 +35,14 @@ _REFUSALS: Mapping[str, str] = {
 }
 
 
-def find_draft(*, name: str, uid: uuid.UUID) -> PolicyDraft | None:
+def find_draft(*, name: str, uid: uuid.UUID | str) -> PolicyDraft | None:
     """Return one saved draft of a policy."""
-    found: PolicyDraft | None = find_drafts(name=name).filter(uid=uid).first()
+    try:
+        # Taken as text from the address: what is no id would else be read as part of a policy's name.
+        wanted = uuid.UUID(str(uid))
+    except ValueError:
+        return None
+    found: PolicyDraft | None = find_drafts(name=name).filter(uid=wanted).first()
     return found
 
 
@@ -121,7 +126,7 @@ class DraftDetail(ApiView):
     path_parameters = (NAME, UID)
     serializer_class = DraftTextSerializer
 
-    def get(self, request: Request, name: str, uid: uuid.UUID) -> Response:
+    def get(self, request: Request, name: str, uid: str) -> Response:
         return Response(self.get_serializer(existing(find_draft, name=name, uid=uid)).data)
 
 
@@ -147,7 +152,7 @@ class DraftPropose(ApiView):
             "at once, each with line and column. It binds nobody until its activation is asked for and signed."
         ),
     )
-    def post(self, request: Request, name: str, uid: uuid.UUID) -> Response:
+    def post(self, request: Request, name: str, uid: str) -> Response:
         version = propose_draft(draft=existing(find_draft, name=name, uid=uid), **act_of(request))
         location = reverse("api-v1:policy-version", kwargs={"name": name, "number": version.number}, request=request)
         shown = PolicyTextSerializer(get_policy_version(name=name, number=version.number)).data

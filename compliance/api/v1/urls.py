@@ -62,8 +62,8 @@ urlpatterns = [
     path("names/one", names.NameDetail.as_view(), name="name"),
     path("policies", policies.PolicyList.as_view(), name="policies"),
     path("policies/<path:name>/drafts", drafts.DraftList.as_view(), name="policy-drafts"),
-    path("policies/<path:name>/drafts/<uuid:uid>", drafts.DraftDetail.as_view(), name="policy-draft"),
-    path("policies/<path:name>/drafts/<uuid:uid>/propose", drafts.DraftPropose.as_view(), name="policy-draft-propose"),
+    path("policies/<path:name>/drafts/<str:uid>", drafts.DraftDetail.as_view(), name="policy-draft"),
+    path("policies/<path:name>/drafts/<str:uid>/propose", drafts.DraftPropose.as_view(), name="policy-draft-propose"),
     path("policies/<path:name>/versions", policies.PolicyVersionList.as_view(), name="policy-versions"),
     path(
         "policies/<path:name>/versions/<int:number>/changes",
