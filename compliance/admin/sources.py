@@ -2,16 +2,15 @@
 calls one service, which opens its own transaction.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern
 
+from compliance.admin.kept import KeptAdmin
 from compliance.admin.rights import actor_of
 from compliance.selectors.access import holds_any_role
 from compliance.vocabulary import KEEPS_SOURCES
@@ -19,7 +18,6 @@ from evaluations.admin.sources import SourceAdmin
 from evaluations.importers.profiles import bundled_profiles
 from evaluations.importers.registry import names
 from evaluations.kernel.clock import now
-from evaluations.kernel.display import Custom, Record
 from evaluations.kernel.errors import DomainError, InputRefused
 from evaluations.models import Source
 from evaluations.selectors.refreshing import FIELDS, schedule_digest, schedule_of
@@ -34,8 +32,6 @@ from evaluations.services.schedules import (
     set_schedule,
 )
 from evaluations.vocabulary import Connector
-
-WHY_NOT = "This needs the role evidence steward or administrator, now. An administrator gives roles."
 
 
 class ScheduleForm(forms.Form):
@@ -86,37 +82,28 @@ class ScheduleForm(forms.Form):
             self.add_error(None, refused.detail)
 
 
-class KeptSourceAdmin(SourceAdmin):
+class KeptSourceAdmin(KeptAdmin, SourceAdmin):
     """The page of a source, with what those who keep evidence may do."""
 
-    def describe(self, row: Source, request: HttpRequest) -> Record:
-        record = super().describe(row, request)
-        if not _keeps(request):
-            return record
-        data = {
-            "schedule": _address("schedule", row),
-            "refresh": _address("refresh", row) if schedule_of(row.pk) is not None else "",
+    why_not = "This needs the role evidence steward or administrator, now. An administrator gives roles."
+    acts = ("Refresh", "writegate/sections/refresh.html")
+
+    def may_act(self, request: HttpRequest, row: Source) -> bool:
+        person_id: Any = getattr(request.user, "person_id", None)
+        return person_id is not None and holds_any_role(person_id=person_id, roles=KEEPS_SOURCES, at=now())
+
+    def act_data(self, row: Source) -> dict[str, Any]:
+        return {
+            "schedule": self.act_address("schedule", row),
+            "refresh": self.act_address("refresh", row) if schedule_of(row.pk) is not None else "",
         }
-        keep = Custom("Refresh", "writegate/sections/refresh.html", data)
-        return Record(lead=record.lead, mark=record.mark, sections=[keep, *record.sections], target=record.target)
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            self._act_path("schedule", self.schedule_view),
-            self._act_path("refresh", self.refresh_view),
+            self.act_path("schedule", self.schedule_view),
+            self.act_path("refresh", self.refresh_view),
             *super().get_urls(),
         ]
-
-    def _act_path(self, word: str, view: Callable[[HttpRequest, Source], HttpResponseBase]) -> URLPattern:
-        """Return the address of an act on one source, for those alone who keep evidence."""
-
-        def guarded(request: HttpRequest, pk: int) -> HttpResponseBase:
-            row = Source.objects.filter(pk=pk).first()
-            if row is None:
-                raise Http404
-            return view(request, row) if _keeps(request) else self._turn_away(request, row)
-
-        return path(f"<int:pk>/{word}/", self.admin_site.admin_view(guarded), name=f"evaluations_source_{word}")
 
     def schedule_view(self, request: HttpRequest, row: Source) -> HttpResponseBase:
         """Show the schedule as a form; on POST state it, as long as it is still what the form showed."""
@@ -130,19 +117,19 @@ class KeptSourceAdmin(SourceAdmin):
             shown = {field: getattr(schedule, field) for field in FIELDS} if schedule is not None else {"interval_minutes": 1440}
             paused = schedule is not None and schedule.paused_at is not None
             form = ScheduleForm(initial={**shown, "paused": paused, "seen": schedule_digest(schedule)})
-        context = {
-            **self._frame(request, row),
-            "title": "Schedule",
-            "form": form,
-            "lead": f"From where is {row.title} refreshed?",
-            "about": (
+        return self.act_page(
+            request,
+            row,
+            form,
+            title="Schedule",
+            lead=f"From where is {row.title} refreshed?",
+            about=(
                 "What comes from there counts as evidence that you handed in: you will not sign for what rests on it. "
                 "Old and new schedule are recorded with your name."
             ),
-            "button": "State the schedule",
-            "back_to": "the source",
-        }
-        return TemplateResponse(request, "writegate/system_form.html", context, status=422 if form.errors else 200)
+            button="State the schedule",
+            back_to="the source",
+        )
 
     def refresh_view(self, request: HttpRequest, row: Source) -> HttpResponseBase:
         """Ask for a run on POST, and lead to it."""
@@ -166,24 +153,6 @@ class KeptSourceAdmin(SourceAdmin):
         else:
             return True
         return False
-
-    def _turn_away(self, request: HttpRequest, row: Source) -> HttpResponse:
-        context = {**self._frame(request, row), "title": "Another role is needed", "why": WHY_NOT}
-        return TemplateResponse(request, "writegate/refused.html", context, status=403)
-
-    def _frame(self, request: HttpRequest, row: Source) -> dict[str, Any]:
-        request.current_app = self.admin_site.name
-        back = reverse("admin:evaluations_source_change", args=[row.pk])
-        return {**self.admin_site.each_context(request), "opts": self.opts, "original": row, "back": back}
-
-
-def _keeps(request: HttpRequest) -> bool:
-    person_id: Any = getattr(request.user, "person_id", None)
-    return person_id is not None and holds_any_role(person_id=person_id, roles=KEEPS_SOURCES, at=now())
-
-
-def _address(word: str, row: Source) -> str:
-    return reverse(f"admin:evaluations_source_{word}", args=[row.pk])
 
 
 # Sections that other pages add to a source's page stand on this one too.

@@ -9,16 +9,15 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern
 
+from compliance.admin.kept import KeptAdmin
 from compliance.admin.rights import actor_of
 from compliance.selectors.systems import known_teams, may_manage_system, roles_held
 from evaluations.importers.fields import MAX_COUNT
 from evaluations.kernel.clock import now
-from evaluations.kernel.display import Custom, Record
 from evaluations.kernel.errors import DomainError, InputRefused
 from evaluations.kernel.numbers import NotADecimal, parse_decimal, plain
 from evaluations.vocabulary import Domain
@@ -34,9 +33,6 @@ from policies.services.systems import (
 )
 from policies.vocabulary import Environment
 
-WHY_NOT = (
-    "This needs the role system owner of the system's own team, security or administrator, now. An administrator gives roles."
-)
 UNKNOWN = "Empty where not known: the worst is taken"
 YES_NO = (("yes", "yes"), ("no", "no"))
 KNOWN_WORDS = {"yes": True, "no": False, "": None}
@@ -104,34 +100,27 @@ class SystemForm(ReasonForm):
             raise forms.ValidationError(str(error)) from error
 
 
-class ManagedSystemAdmin(SystemAdmin):
+class ManagedSystemAdmin(KeptAdmin, SystemAdmin):
     """The page of a system, with what those who manage it may do."""
 
-    def describe(self, row: System, request: HttpRequest) -> Record:
-        record = super().describe(row, request)
-        if not _manages(request, row):
-            return record
-        data = {"edit": _address("edit", row), "incident": _address("incident", row), "open": row.open_incident}
-        manage = Custom("Manage", "writegate/sections/manage.html", data)
-        return Record(lead=record.lead, mark=record.mark, sections=[manage, *record.sections], target=record.target)
+    why_not = (
+        "This needs the role system owner of the system's own team, security or administrator, now. An administrator gives roles."
+    )
+    acts = ("Manage", "writegate/sections/manage.html")
+
+    def may_act(self, request: HttpRequest, row: System) -> bool:
+        person_id: Any = getattr(request.user, "person_id", None)
+        return person_id is not None and may_manage_system(roles_held(person_id=person_id, at=now()), row)
+
+    def act_data(self, row: System) -> dict[str, Any]:
+        return {"edit": self.act_address("edit", row), "incident": self.act_address("incident", row), "open": row.open_incident}
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            self._act_path("edit", self.edit_view),
-            self._act_path("incident", self.incident_view),
+            self.act_path("edit", self.edit_view),
+            self.act_path("incident", self.incident_view),
             *super().get_urls(),
         ]
-
-    def _act_path(self, word: str, view: Callable[[HttpRequest, System], HttpResponseBase]) -> URLPattern:
-        """Return the address of an act on one system, for those alone who manage it."""
-
-        def guarded(request: HttpRequest, pk: int) -> HttpResponseBase:
-            row = System.objects.filter(pk=pk).first()
-            if row is None:
-                raise Http404
-            return view(request, row) if _manages(request, row) else self._turn_away(request, row)
-
-        return path(f"<int:pk>/{word}/", self.admin_site.admin_view(guarded), name=f"policies_system_{word}")
 
     def edit_view(self, request: HttpRequest, row: System) -> HttpResponseBase:
         """Show what is stated as a form; on POST change it, as long as it is still what the form showed."""
@@ -154,7 +143,9 @@ class ManagedSystemAdmin(SystemAdmin):
             shown = {field: _shown(getattr(row, field)) for field in FIELDS}
             form = SystemForm(initial={**shown, "seen": system_digest(row)}, owner=row.owner)
         about = "Policies, approvers and the gate read this. Old and new values are recorded with your name and reason."
-        return self._page(request, row, form, f"Change what is stated about {row.title}", about, "Change")
+        return self.act_page(
+            request, row, form, title="Change", lead=f"Change what is stated about {row.title}", about=about, button="Change"
+        )
 
     def incident_view(self, request: HttpRequest, row: System) -> HttpResponseBase:
         """Ask for a reason; on POST open the incident, or close the open one."""
@@ -176,7 +167,7 @@ class ManagedSystemAdmin(SystemAdmin):
         about = (
             "Policies can deny writes while an incident is open. Closing one brings back nothing that was suspended meanwhile."
         )
-        return self._page(request, row, form, f"{words} of {row.title}", about, words)
+        return self.act_page(request, row, form, title=words, lead=f"{words} of {row.title}", about=about, button=words)
 
     def _done(self, form: ReasonForm, act: Callable[[], object]) -> bool:
         try:
@@ -188,35 +179,6 @@ class ManagedSystemAdmin(SystemAdmin):
         else:
             return True
         return False
-
-    def _page(self, request: HttpRequest, row: System, form: ReasonForm, lead: str, about: str, button: str) -> HttpResponseBase:
-        context = {
-            **self._frame(request, row),
-            "title": button,
-            "form": form,
-            "lead": lead,
-            "about": about,
-            "button": button,
-        }
-        return TemplateResponse(request, "writegate/system_form.html", context, status=422 if form.errors else 200)
-
-    def _turn_away(self, request: HttpRequest, row: System) -> HttpResponse:
-        context = {**self._frame(request, row), "title": "Another role is needed", "why": WHY_NOT}
-        return TemplateResponse(request, "writegate/refused.html", context, status=403)
-
-    def _frame(self, request: HttpRequest, row: System) -> dict[str, Any]:
-        request.current_app = self.admin_site.name
-        back = reverse("admin:policies_system_change", args=[row.pk])
-        return {**self.admin_site.each_context(request), "opts": self.opts, "original": row, "back": back}
-
-
-def _manages(request: HttpRequest, row: System) -> bool:
-    person_id: Any = getattr(request.user, "person_id", None)
-    return person_id is not None and may_manage_system(roles_held(person_id=person_id, at=now()), row)
-
-
-def _address(word: str, row: System) -> str:
-    return reverse(f"admin:policies_system_{word}", args=[row.pk])
 
 
 def _shown(value: Any) -> Any:
