@@ -24,7 +24,7 @@ can mean, since evidence must never look younger than it is.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 
@@ -34,6 +34,7 @@ from evaluations.importers.base import Intake, Pair, Problems
 from evaluations.importers.decoding import decode_text
 from evaluations.importers.fields import Fault, Faults, instant_of, is_absent, shown
 from evaluations.importers.jsontext import parse
+from evaluations.importers.localtime import local_instant
 from evaluations.importers.making import Maker, On
 from evaluations.importers.names import name_of, slice_key
 from evaluations.importers.outcomes import Attempt
@@ -56,10 +57,7 @@ DONE = frozenset({outcomes.TASK_DONE})
 
 _LIMIT = 32 * 1024 * 1024
 _REPEAT = re.compile(r"repeat_([0-9]{1,4})\Z")
-_LOCAL = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.\d{1,6})?\Z", re.ASCII)
 _BLOCKED = re.compile(r"blocked by\b.{0,40}\bpolicy|denied by\b.{0,40}\bpolicy|not allowed by\b.{0,40}\bpolicy", re.IGNORECASE)
-_EARLIEST_ZONE = timedelta(hours=14)
-"""Local time is ahead of UTC by at most this much, so this much earlier is the earliest instant it can mean."""
 
 
 class SetKey(NamedTuple):
@@ -157,7 +155,7 @@ def _collect(
         flags[field] = value.get(field)
         if not isinstance(flags[field], bool):
             faults.append(Fault(field, f"it is {shown(flags[field])}, neither true nor false", "fetch the file again"))
-    ended = _instant(value, faults)
+    ended = local_instant(value, "evaluation_timestamp", faults, hint="fetch the file again")
     maker.report(faults, file=name)
     if not (pipeline and version and suite and user_task) or not all(isinstance(flag, bool) for flag in flags.values()):
         return
@@ -216,21 +214,6 @@ def _repeat_of(name: str) -> int:
         if found := _REPEAT.match(part):
             return int(found[1])
     return 0
-
-
-def _instant(value: dict[str, Any], faults: Faults) -> datetime | None:
-    """Return the earliest instant that the local time of the harness can mean."""
-    written = value.get("evaluation_timestamp")
-    if is_absent(written):
-        return None
-    found = _LOCAL.match(written) if isinstance(written, str) else None
-    try:
-        if found is not None:
-            return datetime.fromisoformat(f"{found[1]}T{found[2]}").replace(tzinfo=UTC) - _EARLIEST_ZONE
-    except (ValueError, OverflowError):
-        pass
-    faults.append(Fault("evaluation_timestamp", f"{shown(written)} is no local time", "fetch the file again", "not_an_instant"))
-    return None
 
 
 def planned(key: SetKey, *, direct: bool) -> int | None:

@@ -25,14 +25,15 @@ qualifies. What it was made from is evidence by itself: give that. A published t
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
 from evaluations.importers import profiles
 from evaluations.importers.base import EvidenceDraft, Intake, Pair, Problems, refuse
 from evaluations.importers.decoding import decode_text, read_bounded
-from evaluations.importers.fields import Fault, Faults, NumberText, instant_of, is_absent, shown, text_of
+from evaluations.importers.fields import Fault, Faults, NumberText, is_absent, shown, text_of
 from evaluations.importers.jsontext import kind_of, parse
+from evaluations.importers.localtime import earliest_instant
 from evaluations.importers.making import Maker, On, against
 from evaluations.importers.names import name_of
 from evaluations.importers.numbers import exact_text
@@ -49,7 +50,6 @@ UNITS: Mapping[str, str] = {"proportion": "fraction", "fraction": "fraction", "p
 SETTINGS = ("precision", "dtype", "quantization", "revision")
 
 _LIMIT = 32 * 1024 * 1024
-_EARLIEST_ZONE = timedelta(hours=14)
 
 
 def sniff(head: bytes, name: str) -> bool:
@@ -271,6 +271,4 @@ def _instant(raw: Mapping[str, Any], field: str, faults: Faults) -> datetime | N
     number = exact_text(written) if isinstance(written, str) else None
     if number is not None and 0 < number < 10**11:
         return datetime.fromtimestamp(int(number), tz=UTC)
-    naive = isinstance(written, str) and len(written) >= 19 and not written.endswith("Z") and not {"+", "-"} & set(written[10:])
-    moment = instant_of({field: f"{written}Z" if naive else written}, field, faults)
-    return moment - _EARLIEST_ZONE if naive and moment is not None else moment
+    return earliest_instant(raw, field, faults)

@@ -23,10 +23,9 @@ Source of the format: repository NVIDIA/garak (Apache-2.0), `garak/report.py` an
 Nothing of the prompts or outputs is kept: attempts are read one line at a time and only counted.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, BinaryIO, NamedTuple
 
@@ -34,6 +33,7 @@ from evaluations.importers.base import Intake, Pair, Problems
 from evaluations.importers.decoding import text_lines
 from evaluations.importers.fields import Fault, Faults, NumberText, count_of, is_absent, shown
 from evaluations.importers.jsontext import kind_of, parse
+from evaluations.importers.localtime import local_instant
 from evaluations.importers.making import Maker, On
 from evaluations.importers.names import name_of, slice_key
 from evaluations.importers.numbers import exact_text
@@ -52,8 +52,6 @@ MAX_EVALS = 5_000
 HIT = Decimal("0.5")
 """A detector's score from which garak counts a hit (`run.eval_threshold`)."""
 
-_LOCAL = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.\d{1,6})?\Z", re.ASCII)
-_EARLIEST_ZONE = timedelta(hours=14)
 _HITLOG = ("attempt_id", "generator", "detector", "score")
 _COUNTS = ("passed", "fails", "nones", "total_evaluated", "total_processed")
 
@@ -174,12 +172,12 @@ def _entry(value: dict[str, Any], report: Report, faults: Faults) -> None:
         _setup(value, report, faults)
     elif kind == "init":
         report.version = name_of(value, "garak_version", faults)
-        report.started_at = _instant(value, "orig_start_time", faults) or _instant(value, "start_time", faults)
+        report.started_at = local_instant(value, "orig_start_time", faults) or local_instant(value, "start_time", faults)
         if is_absent(value.get("orig_start_time")) is False:
             report.ended_at = report.started_at
     elif kind == "completion":
         report.completed = True
-        report.ended_at = _instant(value, "end_time", faults)
+        report.ended_at = local_instant(value, "end_time", faults)
     elif kind is None and all(field in value for field in _HITLOG):
         hint = "import the report beside it, <prefix>.report.jsonl"
         faults.append(Fault("", "this is a hit log: hits, and nowhere how many attempts there were", hint, "no_denominator"))
@@ -200,21 +198,6 @@ def _setup(value: dict[str, Any], report: Report, faults: Faults) -> None:
             faults.append(Fault("run.eval_threshold", f"{shown(written)} is no threshold from 0 to 1"))
         else:
             report.threshold = threshold
-
-
-def _instant(value: dict[str, Any], field: str, faults: Faults) -> datetime | None:
-    """Return the earliest instant that a local time can mean, or None where absent."""
-    written = value.get(field)
-    if is_absent(written):
-        return None
-    found = _LOCAL.match(written) if isinstance(written, str) else None
-    try:
-        if found is not None:
-            return datetime.fromisoformat(f"{found[1]}T{found[2]}").replace(tzinfo=UTC) - _EARLIEST_ZONE
-    except (ValueError, OverflowError):
-        pass
-    faults.append(Fault(field, f"{shown(written)} is no local time", "", "not_an_instant"))
-    return None
 
 
 def _attempt(value: dict[str, Any], report: Report, faults: Faults) -> None:

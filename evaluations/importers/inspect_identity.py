@@ -7,11 +7,12 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from evaluations.importers.fields import Faults, instant_of, is_absent
+from evaluations.importers.fields import Faults, is_absent
 from evaluations.importers.inspect_log import Log
+from evaluations.importers.localtime import earliest_instant
 from evaluations.importers.making import Maker
 from evaluations.importers.names import name_of
 from evaluations.importers.profiles import Measure
@@ -39,7 +40,6 @@ NO_IDENTITY = frozenset(
 JUDGES = ("model", "grader_model", "judge_model", "judge", "grader")
 """Parameters under which scorers name the model that they ask."""
 
-_EARLIEST_ZONE = timedelta(hours=14)
 _MAX_SETTINGS = 100
 _PLAIN = re.compile(r"[A-Za-z0-9._/:-]{1,40}\Z")
 
@@ -82,20 +82,12 @@ def ended_at(log: Log, maker: Maker) -> datetime | None:
     """Return the end of the run, or its beginning where it has none. A time without an offset is read as the earliest it can mean."""
     stats = log.header.get("stats")
     for holder, field in ((stats, "completed_at"), (stats, "started_at"), (log.header["eval"], "created")):
-        written = holder.get(field) if isinstance(holder, dict) else None
-        if is_absent(written):
+        if not isinstance(holder, dict) or is_absent(holder.get(field)):
             continue
         faults: Faults = []
-        naive = (
-            isinstance(written, str)
-            and len(written) >= 19
-            and written[-1] != "Z"
-            and "+" not in written
-            and "-" not in written[10:]
-        )
-        moment = instant_of({field: f"{written}Z" if naive else written}, field, faults)
+        moment = earliest_instant(holder, field, faults)
         maker.report(faults, place=("stats",))
-        return moment - _EARLIEST_ZONE if naive and moment is not None else moment
+        return moment
     return None
 
 

@@ -15,6 +15,7 @@ from compliance.api.bodies import instant
 from compliance.api.fields import Digest, Instant, Words
 from compliance.api.parameters import Parameter, digest, key, text, word
 from compliance.api.parsers import StreamedFile, stream_of
+from compliance.api.schema import FindingSerializer
 from compliance.api.sighted import act_of
 from compliance.api.v1.evidence import IDEMPOTENCY_KEY
 from compliance.api.views import DetailView, ListView, text_in_path
@@ -43,19 +44,6 @@ class HeldSerializer(serializers.Serializer[Any]):
     observations = serializers.IntegerField()
 
 
-class RefusedRowSerializer(serializers.Serializer[Any]):
-    """Why a file was refused, and where in it."""
-
-    message = serializers.CharField()
-    file = serializers.CharField()
-    line = serializers.IntegerField(allow_null=True)
-    column = serializers.IntegerField(allow_null=True)
-    row = serializers.IntegerField(allow_null=True)
-    field = serializers.CharField()
-    code = serializers.CharField()
-    hint = serializers.CharField()
-
-
 class UploadSerializer(serializers.Serializer[Any]):
     """One file handed in. It is taken whole or not at all: where `refused` lists anything, nothing was recorded."""
 
@@ -74,7 +62,7 @@ class UploadSerializer(serializers.Serializer[Any]):
     taken = serializers.IntegerField(help_text="Observations recorded.")
     repeated = serializers.IntegerField(help_text="Pieces of evidence that had been recorded before, from the same bytes.")
     held = serializers.SerializerMethodField()
-    refused = RefusedRowSerializer(many=True)
+    refused = FindingSerializer(many=True)
     failure = serializers.CharField(help_text="Why nothing was taken, or empty.")
 
     def get_percent(self, row: Upload) -> int:
