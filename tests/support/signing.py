@@ -122,6 +122,13 @@ def sign(
     )
 
 
+def author_among_approvers() -> User:
+    """Return somebody who writes policies, beside three people who approve them."""
+    for name in ("Paul", "Petra", "Priya"):
+        human(f"{name} Approver", Role.POLICY_APPROVER)
+    return human("Alice Author", Role.POLICY_AUTHOR)
+
+
 def policy_in_force(
     name: str = "two-keys", *, bar: object = 80, age: object = "unlimited", enforcement: str = "hard"
 ) -> PolicyVersion:

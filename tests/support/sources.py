@@ -12,7 +12,8 @@ from typing import Any
 
 from evaluations.kernel.actor import Actor
 from evaluations.kernel.services import service_transaction
-from evaluations.models import Source, SourceSchedule
+from evaluations.models import RefreshRun, Source, SourceSchedule
+from evaluations.services.refresh import refresh_source
 from evaluations.services.schedules import ScheduleWish, set_schedule
 from evaluations.services.sources import apply_register_source
 from tests.support import world
@@ -129,6 +130,17 @@ def scheduled(address: str, *, key: str = "lab", actor: Actor = world.ACTOR, **w
     """Return the schedule of a source that is refreshed from an address, due now."""
     stated = {"connector": "http", "interval_minutes": 60, **wish}
     return set_schedule(actor=actor, source=source(key), wish=ScheduleWish(address=address, **stated))
+
+
+def run(schedule: SourceSchedule, **how: Any) -> RefreshRun:
+    """Refresh now, as somebody at the command line does."""
+    found = refresh_source(schedule.source_id, asked_by=world.ACTOR, **how)
+    assert found is not None
+    return found
+
+
+def ended(found: RefreshRun) -> tuple[str, str]:
+    return str(found.outcome), str(found.cause)
 
 
 def self_signed(directory: Path, host: str = LOOPBACK) -> ssl.SSLContext:

@@ -8,7 +8,6 @@ from django.urls import reverse
 
 from compliance.services.drafting import save_draft
 from compliance.services.filing import request_activation
-from compliance.vocabulary import Role
 from policies.models import PolicyVersion
 from tests.support import signing, world
 
@@ -20,9 +19,7 @@ def land(db: None) -> signing.Ground:
 
 @pytest.fixture
 def author(land: signing.Ground) -> signing.User:
-    for name in ("Paul", "Petra", "Priya"):
-        signing.human(f"{name} Approver", Role.POLICY_APPROVER)
-    return signing.human("Alice Author", Role.POLICY_AUTHOR)
+    return signing.author_among_approvers()
 
 
 def page(account: signing.User, version: PolicyVersion, **query: str) -> str:

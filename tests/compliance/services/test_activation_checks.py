@@ -9,7 +9,6 @@ from compliance.selectors.proposals import plain_value
 from compliance.services.filing import request_activation
 from compliance.services.requests import NotCleared
 from compliance.services.sign_offs import DossierChanged
-from compliance.vocabulary import Role
 from evaluations.kernel.services import service_transaction
 from evaluations.models import Metric
 from evaluations.services.benchmarks import METRIC_FIELDS, apply_register_metric
@@ -26,9 +25,7 @@ def land(db: None) -> signing.Ground:
 
 @pytest.fixture
 def author(land: signing.Ground) -> signing.User:
-    for name in ("Paul", "Petra", "Priya"):
-        signing.human(f"{name} Approver", Role.POLICY_APPROVER)
-    return signing.human("Alice Author", Role.POLICY_AUTHOR)
+    return signing.author_among_approvers()
 
 
 def refusals(author: signing.User, version: PolicyVersion) -> list[tuple[str, str]]:

@@ -13,12 +13,11 @@ import pytest
 
 from compliance.models import LedgerEntry
 from evaluations.kernel.errors import InputRefused
-from evaluations.models import Document, Observation, RefreshRun, SourceSchedule
+from evaluations.models import Document, Observation, SourceSchedule
 from evaluations.services.connectors import made_address
-from evaluations.services.refresh import refresh_source
 from evaluations.services.schedules import ScheduleChanged, ScheduleWish, set_schedule
 from tests.support import world
-from tests.support.sources import Reply, SourceServer, scheduled, source, source_server, table
+from tests.support.sources import Reply, SourceServer, ended, run, scheduled, source, source_server, table
 
 pytestmark = pytest.mark.django_db
 AA = {"name": "M Max Effort", "slug": "m", "release_date": "2026-07-01", "enterpriseOpsGym": 0.25}
@@ -36,16 +35,6 @@ def server(settings: Any) -> Iterator[SourceServer]:
             "github": served.url(""),
         }
         yield served
-
-
-def run(schedule: SourceSchedule, **how: Any) -> RefreshRun:
-    found = refresh_source(schedule.source_id, asked_by=world.ACTOR, **how)
-    assert found is not None
-    return found
-
-
-def ended(found: RefreshRun) -> tuple[str, str]:
-    return str(found.outcome), str(found.cause)
 
 
 def test_pages_are_followed_by_their_links_and_one_that_changed_brings_all_anew(server: SourceServer) -> None:

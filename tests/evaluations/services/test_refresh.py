@@ -17,7 +17,7 @@ from evaluations.models import Document, Evidence, HostPace, Observation, Refres
 from evaluations.services import fetching
 from evaluations.services.refresh import claim_due, refresh_source, request_refresh
 from tests.support import world
-from tests.support.sources import LOOPBACK, Reply, SourceServer, scheduled, self_signed, source, source_server, table
+from tests.support.sources import LOOPBACK, Reply, SourceServer, ended, run, scheduled, self_signed, source, source_server, table
 
 pytestmark = pytest.mark.django_db
 
@@ -29,17 +29,6 @@ def server(settings: Any) -> Iterator[SourceServer]:
     with source_server() as served:
         settings.REFRESH_ALLOW = [served.place]
         yield served
-
-
-def run(schedule: SourceSchedule, **how: Any) -> RefreshRun:
-    """Refresh now, as somebody at the command line does."""
-    found = refresh_source(schedule.source_id, asked_by=world.ACTOR, **how)
-    assert found is not None
-    return found
-
-
-def ended(found: RefreshRun) -> tuple[str, str]:
-    return str(found.outcome), str(found.cause)
 
 
 def nothing_was_kept() -> bool:
