@@ -4,7 +4,6 @@ from datetime import timedelta
 from unittest.mock import patch
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 
 from compliance.models import Decision
@@ -15,7 +14,7 @@ from evaluations.kernel.clock import now
 from evaluations.kernel.services import service_transaction
 from evaluations.services.agents import register_route
 from tests.browser.conftest import OpenPage
-from tests.browser.test_console import DESK, PHONE, overflow, shot, tab_to
+from tests.browser.test_console import DESK, MODES, faults, tab_to
 from tests.compliance.admin.world import World
 from tests.support import signing, world
 from tests.support.asking import ask_gate, ask_token
@@ -67,23 +66,12 @@ def paths(served: tuple[str, World]) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize(("width", "dark"), [(DESK, False), (DESK, True), (PHONE, False), (PHONE, True)])
+@pytest.mark.parametrize(("width", "dark"), MODES)
 def test_every_page_fits_and_is_fit_for_a_screen_reader(
     open_page: OpenPage, paths: dict[str, str], width: int, dark: bool
 ) -> None:
     watched = open_page(width=width, dark=dark)
-    for name, path in paths.items():
-        watched.open(path)
-        shot(watched, f"{name}-{width}{'-dark' if dark else ''}")
-        assert overflow(watched) <= 0, name
-        assert watched.worries == [], name
-        found = Axe().run(watched.page).response["violations"]
-        serious = [
-            (one["id"], [node["target"] for node in one["nodes"]][:3])
-            for one in found
-            if one["impact"] in {"serious", "critical"}
-        ]
-        assert serious == [], (name, serious)
+    assert faults(watched, paths, width=width, dark=dark) == []
 
 
 def test_by_keyboard_from_the_list_to_a_decision_judged_once_more(open_page: OpenPage, paths: dict[str, str]) -> None:

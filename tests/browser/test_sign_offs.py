@@ -19,7 +19,7 @@ from compliance.services.stopping import suspend_grant
 from compliance.vocabulary import Meaning, Role
 from evaluations.models import Evidence
 from tests.browser.conftest import OpenPage, Watched
-from tests.browser.test_console import DESK, MODES, PHONE, overflow, shot, tab_to
+from tests.browser.test_console import DESK, MODES, PHONE, faults, shot, tab_to
 from tests.support import cluster as clusters
 from tests.support import signing, world
 from tests.support.signing_in import code, give_totp
@@ -178,17 +178,8 @@ def test_every_page_fits_has_no_error_and_is_fit_for_a_screen_reader(
 ) -> None:
     watched = open_page(width=width, dark=dark, signed_in=False)
     sign_in(watched, f"mode.{MODES.index((width, dark))}@example.org")
-    wrong = []
-    for name, path in paths.items():
-        watched.open(path)
-        shot(watched, f"{name}-{width}{'-dark' if dark else ''}")
-        if overflow(watched) > 0:
-            wrong.append(f"{name} is {overflow(watched)} px too wide")
-        wrong += [f"{name}: {worry}" for worry in watched.worries]
-        watched.worries.clear()
-        if (width, dark) == (DESK, False) or name in EVERY_PART:
-            wrong += [f"{name}: {finding}" for finding in watched.barriers()]
-    assert wrong == []
+    checked = None if (width, dark) == (DESK, False) else EVERY_PART
+    assert faults(watched, paths, width=width, dark=dark, checked=checked) == []
 
 
 def test_a_dossier_is_read_and_signed_by_keyboard_alone(open_page: OpenPage, paths: dict[str, str]) -> None:

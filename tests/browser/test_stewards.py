@@ -21,7 +21,7 @@ from evaluations.kernel.services import service_transaction
 from evaluations.models import Evidence
 from policies.models import Verdict, VerdictMismatch
 from tests.browser.conftest import OpenPage
-from tests.browser.test_console import MODES, overflow, shot
+from tests.browser.test_console import MODES, faults
 from tests.browser.test_sign_offs import person, sign_in
 from tests.support import cluster as clusters
 from tests.support import signing, world
@@ -114,14 +114,4 @@ def test_every_page_fits_has_no_error_and_is_fit_for_a_screen_reader(
 ) -> None:
     watched = open_page(width=width, dark=dark, signed_in=False)
     sign_in(watched, f"mode.{MODES.index((width, dark))}@example.org")
-    wrong = []
-    for name, path in paths.items():
-        watched.open(path)
-        watched.page.evaluate("document.querySelectorAll('main details').forEach(folded => { folded.open = true })")
-        shot(watched, f"{name}-{width}{'-dark' if dark else ''}")
-        if overflow(watched) > 0:
-            wrong.append(f"{name} is {overflow(watched)} px too wide")
-        wrong += [f"{name}: {worry}" for worry in watched.worries]
-        watched.worries.clear()
-        wrong += [f"{name}: {finding}" for finding in watched.barriers()]
-    assert wrong == []
+    assert faults(watched, paths, width=width, dark=dark) == []

@@ -10,7 +10,7 @@ from evaluations.kernel.services import service_transaction
 from evaluations.services.agents import register_agent
 from policies.models import System
 from tests.browser.conftest import OpenPage
-from tests.browser.test_console import DESK, PHONE, overflow, shot
+from tests.browser.test_console import DESK, PHONE, faults
 from tests.compliance.admin.world import World
 
 pytestmark = pytest.mark.browser
@@ -42,13 +42,7 @@ def test_every_page_fits_and_is_fit_for_a_screen_reader(
     open_page: OpenPage, paths: dict[str, str], width: int, dark: bool
 ) -> None:
     watched = open_page(width=width, dark=dark)
-    for name, path in paths.items():
-        watched.open(path)
-        shot(watched, f"{name}-{width}{'-dark' if dark else ''}")
-        assert overflow(watched) <= 0, name
-        assert watched.worries == [], name
-        barriers = watched.barriers()
-        assert barriers == [], (name, barriers)
+    assert faults(watched, paths, width=width, dark=dark) == []
 
 
 def test_an_incident_is_opened_by_keyboard_alone(open_page: OpenPage, paths: dict[str, str]) -> None:
