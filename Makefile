@@ -10,6 +10,9 @@ MARK ?= not slow and not browser
 # A worker that is done takes over tests that another one has still to run: some last a minute, most a few milliseconds.
 PYTEST_OPTIONS ?= -n auto --dist worksteal
 
+# The service and its tests start many interpreters, and each would compile all libraries anew where a machine keeps no bytecode.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test lint format bench lock secrets clean
 

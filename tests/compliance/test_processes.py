@@ -45,6 +45,7 @@ def family_when_up(process, log: Path, services: int) -> list[psutil.Process]:
     raise AssertionError(log.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_one_signal_stops_every_child(supervise, tmp_path: Path, number: signal.Signals) -> None:
     with supervise(WELL_BEHAVED, WITH_A_CHILD) as process:
@@ -63,6 +64,7 @@ def test_a_child_that_ends_by_itself_ends_the_others_and_is_named(supervise, tmp
     assert "s0 ended by itself with exit code 3; stopping the others" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.slow
 def test_a_second_signal_kills_at_once(supervise, tmp_path: Path) -> None:
     with supervise(STUBBORN) as process:
         family = family_when_up(process, tmp_path / "log", 1)
@@ -73,6 +75,7 @@ def test_a_second_signal_kills_at_once(supervise, tmp_path: Path) -> None:
         assert still_alive(family) == []
 
 
+@pytest.mark.slow
 def test_a_child_that_does_not_stop_is_killed_in_time(supervise, tmp_path: Path) -> None:
     with supervise(STUBBORN) as process:
         family = family_when_up(process, tmp_path / "log", 1)
@@ -81,6 +84,7 @@ def test_a_child_that_does_not_stop_is_killed_in_time(supervise, tmp_path: Path)
     assert "s0 did not stop within 3 seconds; killing" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.slow
 def test_children_do_not_outlive_a_killed_supervisor(supervise, tmp_path: Path) -> None:
     """By the kernel's death signal, which Linux has; elsewhere nothing is promised."""
     with supervise(WELL_BEHAVED, WELL_BEHAVED) as process:

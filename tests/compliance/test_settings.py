@@ -62,6 +62,7 @@ def test_the_defaults_are_safe(tmp_path: Path) -> None:
     assert "IsAuthenticated" in str(got["REST_FRAMEWORK"]) or "HasScope" in str(got["REST_FRAMEWORK"])
 
 
+@pytest.mark.slow
 def test_an_https_address_turns_on_secure_cookies(tmp_path: Path) -> None:
     assert values(tmp_path)["SESSION_COOKIE_SECURE"] is False
     got = values(tmp_path, WRITEGATE_ORIGINS="https://gate.example.org", WRITEGATE_HOSTS="gate.example.org")
@@ -70,6 +71,7 @@ def test_an_https_address_turns_on_secure_cookies(tmp_path: Path) -> None:
     assert got["SECURE_HSTS_SECONDS"] > 0
 
 
+@pytest.mark.slow
 def test_the_public_address_is_the_first_https_one_unless_it_is_given(tmp_path: Path) -> None:
     assert values(tmp_path)["PUBLIC_URL"] == ""
     origins = {"WRITEGATE_ORIGINS": "http://localhost:8000,https://gate.example.org"}

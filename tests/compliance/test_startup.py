@@ -51,6 +51,7 @@ def test_migrate_makes_given_roles_from_a_superusers_address_and_the_checks_agre
     assert checked.returncode == 0, checked.stderr
 
 
+@pytest.mark.slow
 def test_a_superuser_is_not_served(installation: tuple[str, dict[str, str]]) -> None:
     done = manage("serve", **installation[1], WRITEGATE_PORT="1")
     assert done.returncode == 1

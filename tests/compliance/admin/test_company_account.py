@@ -56,6 +56,7 @@ def said(email: str, *, verified: bool = True, sub: str = "1", **more: str) -> d
     return {"sub": sub, "email": email, "email_verified": verified, **more}
 
 
+@pytest.mark.slow
 def test_a_verified_address_opens_its_account_and_nothing_else_does(sign_in_as) -> None:
     ada = build_person()
     closed = build_person(email="closed@example.org")

@@ -73,6 +73,7 @@ def test_nobody_may_write_not_even_an_administrator(world: World, rf: RequestFac
                 attempt()
 
 
+@pytest.mark.slow
 def test_every_list_and_every_record_answers(world: World, console: Client) -> None:
     for model in REGISTERED:
         assert console.get(address(model, "changelist")).status_code == 200, model
@@ -85,6 +86,7 @@ def test_every_list_and_every_record_answers(world: World, console: Client) -> N
             assert b"_save" not in answer.content
 
 
+@pytest.mark.slow
 def test_every_list_can_be_searched_filtered_and_paged(world: World, console: Client) -> None:
     for model in REGISTERED:
         for query in ({"q": "a%_'\"\\"}, {"q": "2f0b"}, {"p": "2"}, {"p": "none"}, {"p": "9" * 30}, {"o": "1"}, {"o": "-2.1"}):
@@ -116,6 +118,7 @@ def test_an_account_that_is_not_staff_sees_nothing(world: World) -> None:
         assert client.get(address(model, "change", model._default_manager.first().pk)).status_code == 302
 
 
+@pytest.mark.slow
 def test_an_attempt_to_write_is_refused_with_the_reason(world: World, console: Client) -> None:
     for model in REGISTERED:
         row = model._default_manager.first()

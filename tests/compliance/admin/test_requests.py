@@ -283,6 +283,7 @@ def test_the_bytes_that_are_signed_can_be_taken_away(land: Ground) -> None:
     assert answer["X-Content-Type-Options"] == "nosniff"
 
 
+@pytest.mark.slow
 def test_each_page_makes_the_queries_that_the_baseline_states(land: Ground) -> None:
     request = signing.ask(land)
     signing.sign(land.owner, request)

@@ -194,6 +194,7 @@ def test_what_cannot_be_read_finds_nothing_and_says_so(world: World, console: Cl
     assert b"Nothing matches" in answer.content
 
 
+@pytest.mark.slow
 def test_hostile_searches_are_answered(world: World, console: Client) -> None:
     for value in ("a%_'\"\\", "<script>", "kind:", ":", "sha256:", "{}", "\ud7ff"):
         for field in ("q", "actor", "action", "target_kind", "target_id", "before", "p", "o"):

@@ -148,6 +148,7 @@ def test_an_entry_takes_few_queries(world: World, console: Client) -> None:
 # --- the ways in ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_page_of_an_object_leads_to_its_entries(world: World, console: Client, tmp_path: Path) -> None:
     """But for the trail's own rows, each registered page names its entries as its service wrote them."""
     left_out = {"LedgerEntry"}

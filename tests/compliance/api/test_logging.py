@@ -41,6 +41,7 @@ def written(caplog: pytest.LogCaptureFixture) -> str:
     return "\n".join(formatter.format(record) for record in caplog.records for formatter in (PlainFormatter(), JsonFormatter()))
 
 
+@pytest.mark.slow
 def test_no_token_reaches_the_log_whatever_becomes_of_its_request(
     land: Ground, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

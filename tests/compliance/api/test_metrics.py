@@ -192,6 +192,7 @@ def test_it_is_open_where_the_operator_says_so() -> None:
 # --- several processes
 
 
+@pytest.mark.slow
 def test_processes_that_share_a_directory_answer_for_each_other(tmp_path: Path) -> None:
     """Two processes count; a third that counted nothing answers with the sum of both."""
     count = (

@@ -33,6 +33,7 @@ def back(land: signing.Ground, grant: Grant) -> None:
         signing.sign(signer, request)
 
 
+@pytest.mark.slow
 @ROUNDS
 def test_no_allow_is_entered_after_its_grant_s_suspension(land: signing.Ground, rounds: int) -> None:
     grant = signing.granted(land)

@@ -45,6 +45,7 @@ def assert_one_grant(request: SignOffRequest) -> Grant:
     return grant
 
 
+@pytest.mark.slow
 @ROUNDS
 def test_two_last_signatures_at_once_make_one_grant(committed_db, rounds: int) -> None:
     land = signing.ground()
@@ -67,6 +68,7 @@ def test_two_last_signatures_at_once_make_one_grant(committed_db, rounds: int) -
             assert unsigned_grants() == []
 
 
+@pytest.mark.slow
 @ROUNDS
 def test_an_approval_against_a_rejection_ends_in_one_of_them(committed_db, rounds: int) -> None:
     land = signing.ground()
@@ -89,6 +91,7 @@ def test_an_approval_against_a_rejection_ends_in_one_of_them(committed_db, round
     assert ends <= {RequestStatus.COMPLETED, RequestStatus.REJECTED}
 
 
+@pytest.mark.slow
 @ROUNDS
 def test_twenty_who_complete_an_approved_request_at_once_get_one_grant(committed_db, rounds: int) -> None:
     """O-14: one approval, one effect."""
@@ -111,6 +114,7 @@ def test_twenty_who_complete_an_approved_request_at_once_get_one_grant(committed
             assert unsigned_grants() == []
 
 
+@pytest.mark.slow
 @ROUNDS
 def test_a_suspension_against_a_reinstatement_leaves_one_state_and_its_event(committed_db, rounds: int) -> None:
     land = signing.ground()
@@ -134,6 +138,7 @@ def test_a_suspension_against_a_reinstatement_leaves_one_state_and_its_event(com
             assert unsigned_grants() == []
 
 
+@pytest.mark.slow
 @ROUNDS
 def test_a_signer_who_goes_in_between_counts_or_does_not(committed_db, rounds: int) -> None:
     """Her account is closed, or a role ends, just as the last signature is given: before it or after it, never half."""
@@ -177,6 +182,7 @@ def _assert_before_or_after(request: SignOffRequest, last: Outcome, *, signer_go
     assert not Grant.objects.filter(request=request).exists()
 
 
+@pytest.mark.slow
 @ROUNDS
 def test_of_two_renewals_signed_at_once_one_is_made(committed_db, rounds: int) -> None:
     land = signing.ground()

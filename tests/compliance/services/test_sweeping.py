@@ -107,6 +107,7 @@ def test_it_does_not_begin_once_a_signer_could_not_sign_it(reason: str) -> None:
     assert not standing_of(grant, at=grant.starts_at).usable
 
 
+@pytest.mark.slow
 def test_several_sweepers_at_once_do_each_thing_once(committed_db, run_tasks_inline) -> None:
     land = signing.ground()
     held = [signing.granted(land, days=20) for _ in range(3)]

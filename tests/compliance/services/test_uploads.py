@@ -200,6 +200,7 @@ def test_what_nobody_reads_is_asked_for_again_and_what_belongs_to_none_is_taken_
     assert files(folder) == sorted([str(upload.uid), str(fresh.uid)])
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_the_middle_leaves_nothing_and_the_next_one_reads_it(
     committed_db, folder: Path, runtime_connection
 ) -> None:

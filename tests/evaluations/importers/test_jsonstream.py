@@ -42,6 +42,7 @@ def problem(data: bytes, *, keys: bool = False, limit: int = 10_000) -> Any:
     return only(list(caught.value.problems))
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=4), st.lists(JSON, max_size=5), max_size=4), st.integers(1, 9))
 def test_values_are_the_same_as_read_at_once(value, chunk):
     data = json.dumps(value, indent=chunk % 3, ensure_ascii=chunk % 2 == 0).encode()

@@ -443,6 +443,7 @@ _FACT = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     trees=st.lists(_TREES, min_size=1, max_size=3),

@@ -329,6 +329,7 @@ files = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(files, st.sets(st.sampled_from(["lab/0", "lab/1", "lab/2"])))
 def test_what_is_allowed_comes_back_as_exactly_the_allowed_routes(file: dict[str, Any], cleared: set[str]) -> None:
