@@ -69,6 +69,8 @@ def _parse(data: bytes) -> tuple[str, bytes, list[bytes]]:
         payload_type, payload, signatures = value["payloadType"], _decode(value["payload"]), value["signatures"]
         if not isinstance(payload_type, str) or not isinstance(signatures, list) or not signatures:
             raise TypeError
+        # JSON can write half a character, which has no bytes that anybody could have signed.
+        payload_type.encode()
         return payload_type, payload, [_decode(one["sig"]) for one in signatures]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise EnvelopeRefused("an envelope has `payload`, `payloadType` and `signatures`, each with `sig`, in base64") from None

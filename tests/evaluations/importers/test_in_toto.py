@@ -113,6 +113,7 @@ def test_a_statement_alone_is_no_evidence():
         {"signatures": [{"keyid": "x"}]},
         {"payload": base64.b64encode(b"[]").decode()},
         {"payloadType": 1},
+        {"payloadType": "application/\ud800"},
     ],
 )
 def test_an_envelope_that_is_none_is_refused(change: dict[str, Any]):

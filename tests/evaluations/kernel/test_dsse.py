@@ -84,6 +84,7 @@ def test_both_alphabets_of_base64_are_read() -> None:
         b"{}",
         b'{"payload":"","payloadType":"x","signatures":[]}',
         b'{"payload":1,"payloadType":"x","signatures":[{}]}',
+        b'{"payload":"","payloadType":"\\ud800","signatures":[{"sig":""}]}',
     ],
 )
 def test_what_is_no_envelope_is_refused(data: bytes) -> None:
