@@ -3,29 +3,25 @@
 Two workers, a visibility timeout of 5 s, and a drift check that lasts 20 s inside its transaction.
 """
 
-import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 from django.test import Client
-from kombu import Connection, Queue, pools
 
-from compliance import processes
-from compliance.celery import app, broker_settings
 from compliance.models import AuditExport, DriftNotice, Grant, GrantEvent, LedgerEntry, OutboxMessage
 from compliance.services.people import create_token
 from compliance.vocabulary import GrantStatus, NoticeKind, Role
 from tests.conftest import Connect
 from tests.support import signing, world
 from tests.support.cluster import Database
-from tests.support.process import await_line, clean_environment, running
+from tests.support.workers import Workers, own_queue, until, working
 
 pytestmark = pytest.mark.slow
 
@@ -36,27 +32,6 @@ CREATE CONSTRAINT TRIGGER o30_at_commit AFTER INSERT ON compliance_auditexport D
     FOR EACH ROW EXECUTE FUNCTION o30_at_commit();
 """
 GONE = "DROP TRIGGER o30_at_commit ON compliance_auditexport; DROP FUNCTION o30_at_commit()"
-
-
-class Workers:
-    """Two workers at a queue of their own, by their logs."""
-
-    def __init__(self, logs: list[Path]) -> None:
-        self._logs = logs
-
-    def lines(self, beginning: str) -> list[str]:
-        return [line for held in self.by_worker(beginning) for line in held]
-
-    def by_worker(self, beginning: str) -> list[list[str]]:
-        texts = [log.read_text(encoding="utf-8", errors="replace") for log in self._logs]
-        return [[line for line in text.splitlines() if line.startswith(beginning)] for text in texts]
-
-
-def until(true: Callable[[], object], what: Callable[[], object], *, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, what()
-        time.sleep(0.1)
 
 
 @pytest.fixture
@@ -73,63 +48,19 @@ def grant(committed_db: Database) -> Grant:
 )
 def broker(request: pytest.FixtureRequest, committed_db: Database, grant: Grant) -> Iterator[dict[str, Any]]:
     """The settings of a broker with a queue that nobody else uses; this process sends to it."""
-    queue = f"writegate_test_{uuid.uuid4().hex[:8]}"
     address = os.environ[request.param] if request.param else ""
-    made = broker_settings(address, committed_db.roles.runtime_url)
-    made["broker_transport_options"]["visibility_timeout"] = VISIBLE_AGAIN
-    if address:
-        # What is unacknowledged, Redis holds in one place for all queues, and the workers look there every 100 s.
-        made["broker_transport_options"] |= {
-            "global_keyprefix": f"{queue}:",
-            "unacked_restore_interval": 1,
-            "unacked_restore_throttle": 1,
-        }
-    made["task_default_queue"] = queue
-    before = {name: app.conf[name] for name in made}
-    _send_to(made)
-    yield made
-    _send_to(before)
-    with Connection(made["broker_url"], transport_options=made["broker_transport_options"]) as connection:
-        Queue(queue)(connection.default_channel).delete()
+    with own_queue(committed_db, visible_again=VISIBLE_AGAIN, address=address) as made:
+        yield made
     if address:
         with redis.Redis.from_url(address) as server:
-            for key in server.scan_iter(f"{queue}:*"):
+            for key in server.scan_iter(f"{made['task_default_queue']}:*"):
                 server.delete(key)
 
 
-def _send_to(made: dict[str, Any]) -> None:
-    app.conf.update(made)
-    # All three remember where they sent before.
-    pools.reset()
-    app._pool = None
-    app.__dict__.pop("amqp", None)
-
-
 @pytest.fixture
-def workers(broker: dict[str, Any], committed_db: Database, settings: Any, tmp_path: Path) -> Iterator[Workers]:
-    named = broker["broker_url"] if broker["broker_url"].startswith("redis") else ""
-    environment = clean_environment(
-        DATABASE_URL=committed_db.roles.runtime_url,
-        WRITEGATE_DATA_DIR=str(settings.DATA_DIR),
-        WRITEGATE_SECRET_KEY=settings.SECRET_KEY,
-        WRITEGATE_QUEUE=broker["task_default_queue"],
-        CELERY_BROKER_URL=named,
-        WRITEGATE_MAIL_URL="mailto://127.0.0.1:9?from=gate@example.org",
-        SLOW_WORKER_SECONDS=str(CHECK),
-        SLOW_WORKER_OPTIONS=json.dumps(
-            {key: value for key, value in broker["broker_transport_options"].items() if key != "conn_string"}
-        ),
-    )
-    service = processes.services(host="", port=0, worker_processes=1)["worker"]
-    command = ["tests.support.slow_worker" if part == "compliance" else part for part in service.command]
-    logs = [tmp_path / f"worker-{number}.log" for number in (1, 2)]
-    with ExitStack() as stack:
-        for log in logs:
-            named_so = [f"{log.stem}@%h" if part.startswith("worker-") else part for part in command]
-            stack.enter_context(running(named_so, environment, log))
-        for log in logs:
-            await_line(log, "ready\n", seconds=60)
-        yield Workers(logs)
+def workers(broker: dict[str, Any], committed_db: Database, tmp_path: Path) -> Iterator[Workers]:
+    with working(committed_db, broker, tmp_path, count=2, seconds=CHECK) as found:
+        yield found
 
 
 @contextmanager
