@@ -33,11 +33,6 @@ LIST = reverse("admin:compliance_decision_changelist")
 
 
 @pytest.fixture
-def land() -> Ground:
-    return signing.ground()
-
-
-@pytest.fixture
 def token(land: Ground) -> str:
     return ask_token(land.asker)
 

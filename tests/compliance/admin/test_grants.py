@@ -26,11 +26,6 @@ def act(grant: Grant, word: str) -> str:
 
 
 @pytest.fixture
-def land() -> Ground:
-    return signing.ground()
-
-
-@pytest.fixture
 def security(land: Ground) -> Client:
     return signed_in(land.security)
 

@@ -13,11 +13,6 @@ from tests.support import signing, world
 
 
 @pytest.fixture
-def land(db: None) -> signing.Ground:
-    return signing.ground()
-
-
-@pytest.fixture
 def author(land: signing.Ground) -> signing.User:
     return signing.author_among_approvers()
 

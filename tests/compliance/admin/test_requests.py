@@ -59,11 +59,6 @@ def news(value: str, ended: str = "2026-11-20T00:00:00Z") -> None:
     world.judge_all()
 
 
-@pytest.fixture
-def land() -> Ground:
-    return signing.ground()
-
-
 def test_the_page_tells_the_whole_dossier(land: Ground) -> None:
     request = signing.ask(land)
     signing.sign(land.owner, request, reason="the way back is short")
@@ -195,31 +190,6 @@ def test_a_signature_without_a_reason_or_meaning_is_none(land: Ground, reason: s
     assert client.post(act(request, "sign"), word(request, reason=reason)).status_code == 422
     assert client.post(act(request, "sign"), word(request, "")).status_code == 422
     assert not request.sign_offs.exists()
-
-
-def test_accepting_a_risk_is_offered_only_where_rules_are_to_be_waived() -> None:
-    land = signing.ground("71", enforcement="soft")
-    client = signed_in(land.asker)
-    address = reverse("admin:compliance_signoffrequest_ask_access")
-    given = {
-        "key": "one",
-        "subject_version": land.version.pk,
-        "systems": [land.system.pk],
-        "actions": "write",
-        "ends_at": "2027-01-15T12:00:00",
-        "reason": "the nightly sync needs it",
-    }
-    refused = client.post(address, given)
-    assert refused.status_code == 422
-    assert "Waive refuses of two-keys on hr-prod, because" in text_of(refused)
-    waiver = {"waive:two-keys:refuses:hr-prod": "a person looks at each write"}
-    assert client.post(address, {**given, **waiver}).status_code == 302
-    request = SignOffRequest.objects.get(kind=RequestKind.GRANT)
-    html = signed_in(land.security).get(page(request)).content.decode()
-    assert 'value="accepted_residual_risk"' in html
-    assert 'value="approved"' not in html
-    assert "A waiver of it is asked for here." in html
-    assert "a person looks at each write" in html
 
 
 def test_a_time_is_stated_in_utc_and_never_shifted(land: Ground) -> None:

@@ -16,11 +16,6 @@ BREAK_GLASS = reverse("admin:compliance_grant_break_glass")
 
 
 @pytest.fixture
-def land() -> Ground:
-    return signing.ground()
-
-
-@pytest.fixture
 def security(land: Ground) -> Client:
     return signed_in(land.security)
 

@@ -19,7 +19,7 @@ from compliance.vocabulary import Role
 from evaluations.kernel.actor import system_job
 from evaluations.models import Source
 from tests.compliance.admin.test_trail import read, record, signed_in, text_of
-from tests.compliance.admin.world import World
+from tests.compliance.admin.world import World, build_world
 from tests.support.ledger import append
 
 CHECKPOINT, VERIFY, POPULATION = (
@@ -28,6 +28,12 @@ CHECKPOINT, VERIFY, POPULATION = (
 
 
 # --- the checkpoint ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def world(db: None) -> World:
+    """Made for each test: others here commit, or need an empty log."""
+    return build_world()
 
 
 def test_the_checkpoint_is_shown_with_its_key_and_comes_as_a_file(world: World, console: Client) -> None:

@@ -29,11 +29,6 @@ CERTIFICATION = world.FIXTURES / "conformance"
 
 
 @pytest.fixture
-def land() -> signing.Ground:
-    return signing.ground()
-
-
-@pytest.fixture
 def token(land: signing.Ground) -> str:
     return ask_token(land.asker)
 

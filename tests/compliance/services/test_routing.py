@@ -1,6 +1,7 @@
 """What gateways serve: kept without secrets, registered as routes, held against grants, and told of once where it reaches too far."""
 
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -28,6 +29,7 @@ from evaluations.services.agents import register_route
 from evaluations.services.subjects import assign_alias, register_subject, register_subject_version
 from policies.language.routing import shown_path
 from tests.support import routing, signing, world
+from tests.support.undoing import undone
 from tests.support.world import FIXTURES
 
 pytestmark = pytest.mark.django_db
@@ -41,12 +43,13 @@ def _mails(settings) -> None:
     settings.NOTICE_MAIL_URL = "mailto://127.0.0.1:9?from=gate@example.org"
 
 
-@pytest.fixture
-def land() -> signing.Ground:
+@pytest.fixture(scope="module")
+def _module_land(django_db_setup: None, django_db_blocker) -> Iterator[signing.Ground]:
     """The ground, whose own model is `lab/a` in every gateway, beside `lab/b` and `lab/c`."""
-    found = signing.ground("91")
-    routing.models("a", "b", "c")
-    return found
+    with django_db_blocker.unblock(), undone():
+        found = signing.ground("91")
+        routing.models("a", "b", "c")
+        yield found
 
 
 def model(letter: str) -> SubjectVersion:
