@@ -2,6 +2,7 @@
 answer for a yes. Case O-17.
 """
 
+import errno
 import json
 import os
 import signal
@@ -174,6 +175,55 @@ def test_a_decisions_table_that_takes_nothing(web: Served, state: str) -> None:
         assert [(answer.allowed, answer.reasons[0].code) for answer in refused] == [(False, "cannot_record")] * ASKED
         assert web.ask_by_command() == 1
         web.do("sql", "DROP FUNCTION refuse_decision() CASCADE")
+        await_allow(web)
+        web.assert_recorded(answers)
+
+
+@pytest.fixture
+def small_disk(web: Served) -> Iterator[Path]:
+    """A file system of a few megabytes that holds the decisions table and nothing else."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    with short_directory() as directory:
+        disk, place = directory / "disk", directory / "disk" / "tables"
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=755", "tmpfs", str(disk)], check=True)
+        try:
+            place.mkdir()
+            account = psutil.Process(web.do("pid")["pid"]).uids().real
+            os.chown(place, account, -1)
+            web.do("sql", f"CREATE TABLESPACE small LOCATION '{place}'")
+            web.do("sql", "ALTER TABLE compliance_decision SET TABLESPACE small")
+            yield disk
+        finally:
+            web.do("sql", "ALTER TABLE compliance_decision SET TABLESPACE pg_default")
+            web.do("sql", "DROP TABLESPACE small")
+            subprocess.run(["umount", str(disk)], check=True)
+
+
+def fill(path: Path) -> None:
+    """Write zeros until there is no space left."""
+    with path.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError as error:
+            assert error.errno == errno.ENOSPC, error
+
+
+def test_a_disk_that_is_full(web: Served, small_disk: Path) -> None:
+    filler = small_disk / "filler"
+    for _ in range(RUNS):
+        answers: list[Answer] = []
+        fill(filler)
+        # The table's last page has room for a few more.
+        while (answer := web.ask()).allowed:
+            answers.append(answer)
+            assert len(answers) < 500
+        refused = [answer, *(web.ask() for _ in range(ASKED))]
+        assert {(answer.allowed, answer.reasons[0].code) for answer in refused} == {(False, "cannot_record")}
+        assert web.ask_by_command() == 1
+        filler.unlink()
         await_allow(web)
         web.assert_recorded(answers)
 
