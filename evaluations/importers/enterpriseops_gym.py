@@ -14,8 +14,9 @@ Files of one model, orchestrator, mode and domain make one evidence, with the do
 - `task_completion_rate`: n = distinct tasks, k = mean number of tasks completed over the repeats. A run that errored, a run
   without a check, and a run that is missing beside the others of the set are failures. (The publisher's README says errors
   are excluded; its own score counts them as failures, too.)
-- `verifier_pass_rate` (step level): n = distinct checks. The harness keys results by the check's name, so checks of one
-  name within a task are dropped by it and cannot be counted. Left out where a task has no run that shows its checks.
+- `verifier_pass_rate` (step level): n = checks. The harness keys results by the check's name and drops all but one of a name. Where
+  the tasks are given beside the results (`enterpriseops_tasks.py`) the dropped ones are counted, as not passed, and their task is not
+  completed; without the tasks nothing shows them. Left out where a task is not given and has no run that shows its checks.
 - `turns_per_task`: mean number of the model's messages over the runs that were recorded.
 
 No file says how many tasks were planned, so the run is `complete` only when the distinct tasks are exactly as many as the
@@ -38,6 +39,7 @@ from evaluations.importers.base import DOMAIN_ALIASES, DOMAINS, EvidenceDraft, I
 from evaluations.importers.decoding import decode_text
 from evaluations.importers.drafts import source_of, target_of
 from evaluations.importers.enterpriseops_runner import is_runner_file, runner_pairs
+from evaluations.importers.enterpriseops_tasks import ResultSet, Run, add_task, is_task, is_task_file
 from evaluations.importers.fields import Fault, Faults, count_of, instant_of, shown, text_of
 from evaluations.importers.jsontext import parse, path_text
 from evaluations.importers.worth import mean_successes, rate_from_counts
@@ -75,33 +77,11 @@ class SetKey(NamedTuple):
     domain: str
 
 
-class Run(NamedTuple):
-    """One run of one task. `checks` is 0 where it errored or checked nothing; `turns` is None where nothing was recorded."""
-
-    errored: bool
-    succeeded: bool
-    passed: int
-    checks: int
-    turns: int | None
-    ended_at: datetime | None
-
-
-Tasks = dict[str, dict[tuple[int, int], Run]]
-
-
-class ResultSet:
-    """The tasks of one set, each with its runs by (run folder, run number), and the models that answered."""
-
-    def __init__(self) -> None:
-        self.tasks: Tasks = {}
-        self.answered: set[str] = set()
-
-
 def sniff(head: bytes, name: str) -> bool:
-    """A result file of the harness or of the third party's runner, or a zip with result files."""
+    """A result file of the harness or of the third party's runner, a task, or a zip with result files."""
     if looks_like_zip(head):
         return re.search(rb"results_[\w+]+__[a-z_]+__[^/]+\.json", head) is not None
-    return b'"benchmark_config"' in head or is_runner_file(head)
+    return b'"benchmark_config"' in head or is_task_file(head) or is_runner_file(head)
 
 
 def read_group(files: Mapping[str, BinaryIO], intake: Intake) -> Iterator[Pair]:
@@ -115,6 +95,7 @@ def read_group(files: Mapping[str, BinaryIO], intake: Intake) -> Iterator[Pair]:
     for fault in faults:
         problems.add(fault.message, field=fault.field, code=fault.code, hint=fault.hint)
     sets: dict[SetKey, ResultSet] = {}
+    planned: dict[str, int] = {}
     pairs: list[Pair] = []
     try:
         for name, data in small_files(files, limit=_LIMIT):
@@ -128,6 +109,8 @@ def read_group(files: Mapping[str, BinaryIO], intake: Intake) -> Iterator[Pair]:
                 continue
             if isinstance(value, dict) and "benchmark_config" in value:
                 _collect(name, value, sets, problems)
+            elif is_task(value):
+                add_task(name, PurePosixPath(name).stem, value, planned, problems)
             else:
                 pairs += runner_pairs(
                     name,
@@ -142,7 +125,10 @@ def read_group(files: Mapping[str, BinaryIO], intake: Intake) -> Iterator[Pair]:
         problems.absorb(error)
     if sets and intake.subject is not None and {each.model for each in sets} != {intake.subject}:
         problems.add("the result files name their model", field="subject", hint="leave the subject out")
+    if planned and not sets:
+        problems.add("a task holds no result", code="no_numbers", hint="give it together with the result files")
     for each in sorted(sets):
+        sets[each].hold_against(planned, problems)
         pairs += _pairs(each, sets[each], problems, registry=intake.registry, source=key, published_at=intake.published_at)
     problems.raise_any()
     yield from pairs
@@ -234,6 +220,11 @@ def _run(name: str, raw: dict[str, Any], place: tuple[str | int, ...], answered:
                 "contradicts_counts",
             )
         )
+    summary = raw.get("verification_summary")
+    for field, shows in (("total", len(checks)), ("passed", passed)) if isinstance(summary, dict) else ():
+        if count_of(summary, field, faults) not in (None, shows):
+            told = f"its summary states {shown(summary[field])}, its results show {shows}"
+            faults.append(Fault(f"verification_summary.{field}", told, "fetch the file again", "contradicts_counts"))
     flow = raw.get("conversation_flow")
     turns = None
     if isinstance(flow, list):
@@ -274,6 +265,8 @@ def _pairs(
         )
     complete = n == planned and not missing_runs
     ends = [run.ended_at for run in every if run.ended_at is not None]
+    notes = [] if complete else [f"{n} of {planned} tasks of the public split, {missing_runs} runs missing among them"]
+    notes += results.notes
     evidence = EvidenceDraft(
         subject_as_written=key.model,
         source=source,
@@ -285,15 +278,15 @@ def _pairs(
         answered_as_written=tuple(sorted(results.answered)),
         about="model",
         locator="/".join(part for part in (key.orchestrator, key.model, key.domain, key.mode) if part)[:300],
-        note="" if complete else f"{n} of {planned} tasks of the public split, {missing_runs} runs missing among them",
+        note="; ".join(notes),
         supersedes="",
     )
     errored = -(-sum(run.errored for run in every) // repeats)
-    unscored_runs = missing_runs + sum(1 for run in every if not run.errored and not run.checks)
+    unscored_runs = missing_runs + sum(not run.errored and not run.is_whole for run in every)
     unscored = min(-(-unscored_runs // repeats), n - errored)
     made = [
         _rate("task_completion_rate", sum(run.succeeded for run in every), n, repeats, errored, unscored, key),
-        _checks(tasks, repeats, key),
+        _checks(results, repeats, key),
         _turns(every, n, repeats, key),
     ]
     pairs: list[Pair] = []
@@ -334,11 +327,11 @@ def _rate(metric: str, total: int, n: int, repeats: int, errored: int, unscored:
     )
 
 
-def _checks(tasks: Tasks, repeats: int, key: SetKey) -> ObservationDraft | None:
-    """Return the rate of single checks, or None where some task never shows how many it has."""
+def _checks(results: ResultSet, repeats: int, key: SetKey) -> ObservationDraft | None:
+    """Return the rate of single checks, or None where nothing says how many some task has."""
     n = passed = errored = unscored = 0
-    for runs in tasks.values():
-        checks = max((run.checks for run in runs.values()), default=0)
+    for task, runs in results.tasks.items():
+        checks = results.checks[task]
         if not checks:
             return None
         n += checks

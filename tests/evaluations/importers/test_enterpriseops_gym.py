@@ -1,4 +1,5 @@
 import io
+import json
 import zipfile
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -10,6 +11,7 @@ from evaluations.importers.base import Intake
 from evaluations.kernel.errors import InputRefused
 from tests.evaluations.importers.eog import as_bytes, failed, path, result, run, runner_file
 from tests.evaluations.importers.helpers import REGISTRY, only
+from tests.support.evidence_files import evidence_bytes
 
 YES, NO = (True, True), (True, False)
 
@@ -130,6 +132,70 @@ def test_a_zip_of_the_results_tree_reads_as_its_files():
     assert pairs == read(files)
 
 
+REAL = "enterpriseops-gym/tasks/"
+DOUBLED = "task_20251205_153330_906_a8eea1c0_8c7a6205"
+SINGLE = "task_20260102_155148_014_accab84d_910b176a"
+
+
+def as_the_harness_keeps_it(task):
+    """A run in which every check passed, its outcomes by name as the harness keeps them."""
+    made = run(1, YES)
+    names = [each["name"] for each in json.loads(evidence_bytes(f"{REAL}{task}.json"))["verifiers"]]
+    made["verification_results"] = {name: {"passed": True} for name in names}
+    made["verification_summary"] = {"total": len(set(names)), "passed": len(set(names)), "failed": 0, "pass_rate": 1.0}
+    return result(made)
+
+
+def test_checks_of_one_name_do_not_vanish_beside_their_task():
+    results = {path(task, domain="csm"): as_the_harness_keeps_it(task) for task in (DOUBLED, SINGLE)}
+    alone = read(results)
+    assert by_metric(alone)["task_completion_rate"].value == 100
+    assert "2 tasks were not given beside their results" in alone[0][0].note
+    tasks = {f"tasks/{task}.json": evidence_bytes(f"{REAL}{task}.json") for task in (DOUBLED, SINGLE)}
+    for files in ({**results, **tasks}, {**tasks, **results}):
+        pairs = read(files)
+        seen = by_metric(pairs)
+        # 11 checks under 3 names and 4 under 4: of 15, the outcomes of 7 are there.
+        checks, completed = seen["verifier_pass_rate"], seen["task_completion_rate"]
+        assert (checks.k, checks.n, checks.unscored) == (7, 15, 8)
+        assert (completed.k, completed.n, completed.unscored) == (1, 2, 1)
+        assert "8 outcomes of checks are not there" in pairs[0][0].note
+        assert enterpriseops_gym.sniff(next(iter(tasks.values()))[:65536], "t.json")
+
+
+def test_real_tasks_have_the_checks_that_are_known_of_them():
+    known = {DOUBLED: 11, "task_20251205_154853_044_d4a463c3_fce76046": 4, SINGLE: 4}
+    known["task_20251212_172511_458_e6427839_47076c15"] = 2
+    for task, count in known.items():
+        seen = by_metric(read({path(task): result(failed(1)), f"{task}.json": evidence_bytes(f"{REAL}{task}.json")}))
+        # Though no run ever showed them.
+        assert (seen["verifier_pass_rate"].n, seen["verifier_pass_rate"].errored) == (count, count)
+
+
+def test_a_task_and_its_results_must_agree():
+    verifiers = [{"name": "check 0"}]
+    task = {"gym_servers_config": [], "verifiers": verifiers}
+    assert only(refused({path("a"): result(run(1, YES)), "a.json": task})).code == "contradicts_counts"
+    twice = {path("a"): result(run(1, (True,))), "a.json": task, "b.json": {**task, "task_id": "a", "verifiers": verifiers * 2}}
+    assert only(refused(twice)).code == "duplicate"
+    assert only(refused({path("a"): result(run(1, YES)), "a.json": {**task, "verifiers": {}}})).code == "unknown_shape"
+    assert only(refused({"a.json": task})).code == "no_numbers"
+
+
+def test_a_run_that_keeps_its_checks_under_one_name_twice_is_refused():
+    text = as_bytes(result(run(1, YES))).replace(b'"check 1"', b'"check 0"')
+    assert only(refused({path("a"): text})).code == "duplicate_key"
+
+
+def test_checks_of_one_name_are_each_counted_in_the_third_partys_list():
+    given = runner_file(span="0-1", total=2, tasks=((False, True), (True, True)))
+    for row in given["results"]:
+        for each in row["verifiers"]:
+            each["name"] = "update_entitlement"
+    seen = by_metric(read({"teams.json": given}, subject="Model X"))
+    assert (seen["verifier_pass_rate"].k, seen["verifier_pass_rate"].n, seen["task_completion_rate"].k) == (3, 4, 1)
+
+
 def broken(**changes):
     given = result(run(1, YES), run(2, NO))
     given["runs"][0] |= changes
@@ -145,6 +211,8 @@ def broken(**changes):
         (path("a"), result(), "empty"),
         (path("a"), result(run(1, YES), model=""), "missing"),
         (path("a"), broken(overall_success=False), "contradicts_counts"),
+        (path("a"), broken(verification_summary={"total": 3, "passed": 2}), "contradicts_counts"),
+        (path("a"), broken(verification_summary={"total": 2, "passed": "2 of 2"}), "not_a_count"),
         (path("a"), broken(run_number=2), "duplicate"),
         (path("a"), broken(started_at="2026-06-10T10:00:00"), "not_an_instant"),
         (path("a"), {**result(run(1, YES)), "statistics": {"successful_runs": 0}}, "contradicts_counts"),
