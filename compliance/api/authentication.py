@@ -69,9 +69,14 @@ class SessionAuthentication(authentication.SessionAuthentication):
         return found
 
 
+def token_actor(token: ServiceToken) -> Actor:
+    """Return the token as an actor, on behalf of its person."""
+    return service(token.pk, on_behalf_of=person(token.person_id))
+
+
 def actor_of(request: Request) -> Actor:
     """Return who acts: the token on behalf of its person, or the signed-in person."""
     if isinstance(request.auth, ServiceToken):
-        return service(request.auth.pk, on_behalf_of=person(request.auth.person_id))
+        return token_actor(request.auth)
     user: Any = request.user
     return person(cast(User, user).person_id)

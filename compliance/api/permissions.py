@@ -7,8 +7,10 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from compliance.api.authentication import token_actor
 from compliance.models import ServiceToken, User
 from compliance.selectors.access import holds_any_role
+from compliance.selectors.uploads import was_handed_in_by
 from compliance.services.requests import MAY_ASK
 from compliance.vocabulary import KEEPS_SOURCES, TRAIL_READERS, Role, Scope
 from evaluations.kernel.clock import now
@@ -79,6 +81,14 @@ class HasScopeOfAnySystem(HasScope):
 
     def holds(self, token: ServiceToken, scope: str, view: APIView) -> bool:
         return token.holds(scope) or any(held.startswith(f"{scope}:") for held in token.scopes)
+
+
+class ReadsOrHandedIn(HasScope):
+    """Opens an upload to whoever reads, and to the token that handed it in: what may submit learns what became of it."""
+
+    def holds(self, token: ServiceToken, scope: str, view: APIView) -> bool:
+        own = token.holds(Scope.SUBMIT_EVIDENCE) and was_handed_in_by(token_actor(token).reference, uid=view.kwargs["uid"])
+        return token.holds(scope) or own
 
 
 class KeepsSources(HasScope):

@@ -15,8 +15,8 @@ from compliance.client import help_texts as texts
 from compliance.client.answers import DIGEST, SUBJECT_TYPES
 from compliance.client.ask import run_request
 from compliance.client.check import run_check
-from compliance.client.options import add_server_options
-from compliance.client.push import run_push
+from compliance.client.options import add_server_options, read_seconds
+from compliance.client.push import TIMEOUT_SECONDS, WAIT_SECONDS, run_push
 from compliance.client.register import run_fingerprint, run_register
 from compliance.client.verify import run_verify
 
@@ -153,12 +153,25 @@ def _add_push(commands: Any) -> None:
         "push",
         run_push,
         told="hand evidence files to a service",
-        description="Hand in evidence files in our JSON form. Each is recorded whole or not at all, and sending one again is harmless.",
+        description=(
+            "Hand in evidence files of any format that the service reads, and say what became of each. One is recorded whole or not at "
+            "all, and sending it again is harmless."
+        ),
         epilog=texts.PUSH,
     )
-    push.add_argument("files", nargs="+", type=Path, metavar="FILE", help="evidence in our JSON form, at most 20 MiB each")
+    push.add_argument("files", nargs="+", type=Path, metavar="FILE", help="evidence, at most 2 GiB each")
     push.add_argument("--source", required=True, type=_word, metavar="S", help="who vouches for it; a file may name no other")
-    add_server_options(push)
+    push.add_argument("--format", default="", metavar="F", help="the files' format; default: recognised from each file")
+    push.add_argument("--subject", default="", metavar="NAME", help="the model's name as written, where the format has none")
+    push.add_argument("--run-id", default="", metavar="ID", help="the pipeline's run: repeating a run with it is harmless")
+    push.add_argument(
+        "--wait",
+        type=read_seconds,
+        default=WAIT_SECONDS,
+        metavar="SECONDS",
+        help="for the service to read one file; default: %(default)g",
+    )
+    add_server_options(push, timeout=TIMEOUT_SECONDS)
 
 
 def _add_request(commands: Any) -> None:

@@ -54,11 +54,14 @@ exit codes: 0 registered, or known already · 1 could not: no answer, or the ser
 PUSH = """\
 examples:
   writegate push results.json --source my-lab --server https://gate.example.org --token-file /run/secrets/writegate
-  writegate push results/*.json --source my-lab
+  writegate push results/*.json logs/*.eval --source my-lab
+  writegate push table.csv --source my-lab --format writegate-csv --run-id "$PIPELINE_RUN"
 
-The token needs the scope `submit_evidence`. A file that names no source is recorded as --source says.
+The token needs the scope `submit_evidence`. A file that names no source is recorded as --source says, and one
+that names another is refused.
+Observations under a name that nobody has assigned are recorded, and count for nothing until somebody says whom it means.
 
-exit codes: 0 all recorded, or known already · 1 could not: no answer, or the server is in trouble
+exit codes: 0 all recorded, or known already · 1 could not: no answer, the server is in trouble, or a file was not read in time
             2 at least one file was refused, or the arguments are wrong
 """
 

@@ -6,6 +6,7 @@ Standard library only. Proxies that the environment names are not used: a token 
 import http.client
 import ipaddress
 import json
+import os
 import queue
 import random
 import socket
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -29,6 +31,9 @@ PAUSE_SECONDS = 0.5
 """A first retry comes within so long; each further one within twice the time before, up to `MAX_PAUSE_SECONDS`."""
 MAX_PAUSE_SECONDS = 8.0
 TRY_LATER = frozenset({408, 425, 429})
+
+Body = bytes | Path | None
+"""What is sent: bytes, or a file, which is read while it is sent and anew for each attempt."""
 
 _CHUNK = 64 * 1024
 _LENGTH_DIGITS = 18
@@ -84,7 +89,7 @@ class Server:
         self,
         method: str,
         path: str,
-        body: bytes | None = None,
+        body: Body = None,
         *,
         headers: Mapping[str, str] | None = None,
         timeout: float = TIMEOUT_SECONDS,
@@ -125,9 +130,7 @@ def check_address(server: str, *, allow_http: bool = False) -> SplitResult:
     return address
 
 
-def exchange(
-    address: SplitResult, method: str, path: str, body: bytes | None, *, headers: Mapping[str, str], until: float
-) -> Reply:
+def exchange(address: SplitResult, method: str, path: str, body: Body, *, headers: Mapping[str, str], until: float) -> Reply:
     """Send one request once and return the reply; over at `until` (of `time.monotonic`), whatever the other side does.
 
     Raises `NoAnswer`, also for a redirect: to follow it would take the token along.
@@ -214,15 +217,25 @@ def _talk(
     connection: http.client.HTTPConnection,
     method: str,
     path: str,
-    body: bytes | None,
+    body: Body,
     headers: Mapping[str, str],
     until: float,
 ) -> Reply:
-    connection.request(method, path, body=body, headers=dict(headers))
+    _send(connection, method, path, body, dict(headers))
     with connection.getresponse() as response:
         _check_length(response)
         content = _read(response, until)
         return Reply(response.status, {name.lower(): text for name, text in response.getheaders()}, content)
+
+
+def _send(connection: http.client.HTTPConnection, method: str, path: str, body: Body, headers: dict[str, str]) -> None:
+    if not isinstance(body, Path):
+        connection.request(method, path, body=body, headers=headers)
+        return
+    with body.open("rb") as stream, suppress(BrokenPipeError, ConnectionResetError):
+        # Who does not want a file answers before he has all of it, and hangs up: what he said is read all the same.
+        size = os.fstat(stream.fileno()).st_size
+        connection.request(method, path, body=stream, headers={**headers, "Content-Length": str(size)})
 
 
 def _check_length(response: http.client.HTTPResponse) -> None:

@@ -11,17 +11,17 @@ from compliance.client.outcome import Refused
 SERVER_VARIABLE = "WRITEGATE_SERVER"
 TOKEN_VARIABLE = "WRITEGATE_TOKEN"  # noqa: S105 - the variable's name
 MAX_TOKEN_BYTES = 4096
-MAX_TIMEOUT_SECONDS = 600
+MAX_TIMEOUT_SECONDS = 3600
 
 
-def add_server_options(parser: argparse.ArgumentParser) -> None:
-    """Add what says which service is asked, and how patiently."""
+def add_server_options(parser: argparse.ArgumentParser, *, timeout: float = TIMEOUT_SECONDS) -> None:
+    """Add what says which service is asked, and how patiently; `timeout` is in seconds."""
     parser.add_argument("--server", metavar="URL", help=f"such as https://gate.example.org; else {SERVER_VARIABLE} is read")
     parser.add_argument("--token-file", type=Path, metavar="FILE", help=f"holds the token; else {TOKEN_VARIABLE} is read")
     parser.add_argument(
         "--timeout",
-        type=_seconds,
-        default=TIMEOUT_SECONDS,
+        type=read_seconds,
+        default=timeout,
         metavar="SECONDS",
         help="for all attempts together; default: %(default)g",
     )
@@ -68,8 +68,8 @@ def is_token(text: str) -> bool:
     return bool(text) and text.isascii() and text.isprintable() and " " not in text
 
 
-def _seconds(text: str) -> float:
-    """Read a time limit."""
+def read_seconds(text: str) -> float:
+    """Read a time limit. Raises `argparse.ArgumentTypeError`."""
     seconds = float(text)
     if not 0 < seconds <= MAX_TIMEOUT_SECONDS:
         raise argparse.ArgumentTypeError(f"`{text}` is not between 0 and {MAX_TIMEOUT_SECONDS} seconds")

@@ -22,14 +22,18 @@ def explain(reply: Reply, err: TextIO, *, what: str, file: str = "") -> int:
     problem: Mapping[str, Any] = reply.value if isinstance(reply.value, dict) else {}
     detail = plain(problem.get("detail") or "no reason was given")
     print(f"{f'could not {what}' if reply.is_trouble else 'refused'}: {detail} (status {reply.status})", file=err)
-    findings = problem.get("problems")
+    tell_findings(problem.get("problems"), err, file=file)
+    if problem.get("request_id"):
+        print(f"  request {plain(problem['request_id'])}", file=err)
+    return COULD_NOT if reply.is_trouble else REFUSED
+
+
+def tell_findings(findings: object, err: TextIO, *, file: str = "") -> None:
+    """Tell a service's findings, one a line, about `file` where it names the body."""
     for finding in (findings if isinstance(findings, list) else [])[:SHOWN_PROBLEMS]:
         if isinstance(finding, dict):
             parts = [_place(finding, file), finding.get("message"), finding.get("hint")]
             print("  " + " ".join(plain(part) for part in parts if part), file=err)
-    if problem.get("request_id"):
-        print(f"  request {plain(problem['request_id'])}", file=err)
-    return COULD_NOT if reply.is_trouble else REFUSED
 
 
 def plain(text: object) -> str:

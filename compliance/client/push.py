@@ -1,42 +1,58 @@
-"""`writegate push`: hand evidence files to a service, each whole or not at all."""
+"""`writegate push`: hand evidence files to a service, and follow each until it was read, whole or not at all."""
 
 import argparse
 import json
-import re
-from collections.abc import Sequence
-from hashlib import sha256
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
+from urllib.parse import urlencode
 
 from compliance.client.http import AddressRefused, NoAnswer, Reply, Server
 from compliance.client.options import server_of
-from compliance.client.outcome import COULD_NOT, DONE, REFUSED, Refused, explain, plain
+from compliance.client.outcome import COULD_NOT, DONE, REFUSED, Refused, explain, plain, tell_findings
 
-PATH = "/api/v1/evidence"
-FORMAT = "writegate-evidence/1"
-MAX_FILE_BYTES = 20 * 1024 * 1024
+PATH = "/api/v1/evidence/uploads"
+MAX_FILE_BYTES = 2 * 1024**3
+TIMEOUT_SECONDS = 600.0
+"""For handing in one file."""
+WAIT_SECONDS = 45 * 60.0
+"""For reading one file: a service gives up after 30 minutes, and others may be before it."""
+FIRST_LOOK_SECONDS = 0.2
+"""After so long a first look how far it is; each further one after twice the time, up to `MAX_LOOK_SECONDS`."""
+MAX_LOOK_SECONDS = 5.0
+MAX_NAMES = 20
 
-_BEGIN = re.compile(rb"[ \t\r\n]*\{")
+_COUNTS = ("evidence", "taken", "repeated")
+_ENDS = ("done", "refused", "failed")
 
 
 class Sendable(NamedTuple):
-    """A file that may be sent: how it was named, and the bytes to send."""
+    """A file that may be sent: how it was named, its path, and the digest of its bytes."""
 
     name: str
-    body: bytes
+    path: Path
+    digest: str
+
+
+class Trouble(Exception):
+    """Nobody can tell what became of a file; the text says why."""
 
 
 def run_push(given: argparse.Namespace, out: TextIO, err: TextIO) -> int:
-    """Send evidence files in their order; returns the exit code, the worst of all files."""
+    """Hand in evidence files in their order; returns the exit code, the worst of all files."""
     try:
-        files = [read_file(path, given.source) for path in given.files]
+        files = [read_file(path) for path in given.files]
         server = server_of(given)
     except (Refused, AddressRefused) as refused:
         print(f"refused: {refused}; nothing was sent", file=err)
         return REFUSED
+    run_id = given.run_id or uuid.uuid4().hex
     worst = DONE
     for place, file in enumerate(files):
-        code = _push(server, file, given, out, err)
+        code = _push(server, file, given, run_id, out, err)
         if code == COULD_NOT:
             _name_left(files[place + 1 :], err)
             return COULD_NOT
@@ -44,66 +60,120 @@ def run_push(given: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     return worst
 
 
-def read_file(path: Path, source: str) -> Sendable:
-    """Return what is sent of a file: its bytes, with the source put in where it names none. Raises `Refused`.
-
-    The source goes in behind the first brace, on its line: what the service says of any line holds for the file.
-    """
+def read_file(path: Path) -> Sendable:
+    """Return what is sent of a file: its very bytes, whatever its format. Raises `Refused` where it cannot be sent."""
     try:
         with path.open("rb") as stream:
-            body = stream.read(MAX_FILE_BYTES + 1)
+            size = path.stat().st_size
+            if not path.is_file() or not 0 < size <= MAX_FILE_BYTES:
+                raise Refused(f"{path} is empty, or no file" if size <= MAX_FILE_BYTES else _too_large(path))
+            return Sendable(str(path), path, f"sha256:{file_digest(stream, 'sha256').hexdigest()}")
     except OSError as error:
         raise Refused(f"{path} cannot be read: {error.strerror}") from error
-    try:
-        value = json.loads(body.decode())
-    except (ValueError, RecursionError) as error:
-        hint = "only the JSON form is taken over the network; `manage.py import_evidence` reads CSV, JSON Lines and the others"
-        raise Refused(f"{path} is no JSON: {error}; {hint}") from error
-    if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise Refused(f'{path} is none of our evidence files: they begin with "format": "{FORMAT}"')
-    stated = value.get("source")
-    if stated is None or stated == "":
-        if "source" in value:
-            raise Refused(f'{path} names an empty source: write "source": "{source}", or leave it out')
-        begin = _BEGIN.match(body)
-        at = begin.end() if begin else 0
-        body = body[:at] + f'"source": {json.dumps(source)}, '.encode() + body[at:]
-    elif stated != source:
-        raise Refused(f"{path} names the source `{plain(stated)[:120]}`, not `{source}`")
-    if len(body) > MAX_FILE_BYTES:
-        raise Refused(f"{path} has more than {MAX_FILE_BYTES} bytes: split it")
-    return Sendable(str(path), body)
 
 
-def _push(server: Server, file: Sendable, given: argparse.Namespace, out: TextIO, err: TextIO) -> int:
-    headers = {"Idempotency-Key": f"push-{sha256(file.body).hexdigest()}"}
+def upload_key(file: Sendable, told: Mapping[str, str], run_id: str) -> str:
+    """Return the idempotency key of handing in this file, said to be this, in this run of a pipeline.
+
+    Of the content alone it must not be: what was refused for an unknown benchmark is taken once that is registered.
+    """
+    return f"push-{sha256(json.dumps([file.digest, told, run_id], sort_keys=True).encode()).hexdigest()}"
+
+
+def _push(server: Server, file: Sendable, given: argparse.Namespace, run_id: str, out: TextIO, err: TextIO) -> int:
+    said = {"file_name": file.path.name[-200:], "source": given.source, "format": given.format, "subject": given.subject}
+    told = {name: text for name, text in said.items() if text}
+    headers = {"Idempotency-Key": upload_key(file, told, run_id), "Content-Type": "application/octet-stream"}
     try:
-        reply = server.send("POST", PATH, file.body, headers=headers, timeout=given.timeout, retries=given.retries)
-    except NoAnswer as failure:
+        reply = server.send(
+            "POST",
+            f"{PATH}?{urlencode(told)}",
+            file.path,
+            headers=headers,
+            timeout=given.timeout,
+            retries=given.retries,
+        )
+        if reply.status != 202:
+            return explain(reply, err, what=f"send {file.name}", file=file.name)
+        upload = _upload_in(reply, file)
+        print(f"{file.name}: handed in as upload {upload['uid']}", file=out)
+        return _tell(file, _follow(server, file, upload, given, out), out, err)
+    except (NoAnswer, Trouble) as failure:
         print(f"could not send {file.name}: {failure}", file=err)
         return COULD_NOT
-    if reply.status not in (200, 201):
-        return explain(reply, err, what=f"send {file.name}", file=file.name)
-    return _accept(file, reply, out, err)
 
 
-def _accept(file: Sendable, reply: Reply, out: TextIO, err: TextIO) -> int:
-    """Print what was taken, having checked that the service holds the very bytes that were sent."""
+def _follow(
+    server: Server, file: Sendable, upload: Mapping[str, Any], given: argparse.Namespace, out: TextIO
+) -> Mapping[str, Any]:
+    """Return the upload as it ended, having told how far it was. Raises `NoAnswer`, `Trouble`."""
+    until = time.monotonic() + given.wait
+    pause, told = FIRST_LOOK_SECONDS, 0
+    where = f"{PATH}/{upload['uid']}"
+    while upload["status"] not in _ENDS:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise Trouble(f"it is still read ({upload['percent']} %): ask {server.url}{where}")
+        time.sleep(min(pause, left))
+        pause = min(2 * pause, MAX_LOOK_SECONDS)
+        reply = server.send("GET", where, timeout=min(given.timeout, 60), retries=given.retries)
+        if reply.status != 200:
+            raise Trouble(f"what became of it is not told (status {reply.status}): ask {server.url}{where}")
+        upload = _upload_in(reply, file)
+        if upload["percent"] >= told + 10 and upload["status"] not in _ENDS:
+            told = upload["percent"]
+            print(f"{file.name}: {told} % read", file=out)
+            out.flush()
+    return upload
+
+
+def _upload_in(reply: Reply, file: Sendable) -> Mapping[str, Any]:
+    """Return the upload that a reply tells of, having checked that the service holds the very bytes that were sent."""
     made: Any = reply.value
-    digest = f"sha256:{sha256(file.body).hexdigest()}"
-    counts = [made.get(word) if isinstance(made, dict) else None for word in ("recorded", "repeated", "observations")]
-    if any(type(count) is not int for count in counts):
-        print(f"could not send {file.name}: the answer is none of a Writegate service", file=err)
-        return COULD_NOT
-    if made.get("document") != digest:
-        print(f"could not send {file.name}: the service recorded something other than this file", file=err)
-        return COULD_NOT
-    recorded, repeated, observations = counts
-    print(f"{file.name}: {recorded} evidence with {observations} observations recorded, {repeated} known already", file=out)
-    print(f"  document  {digest}", file=out)
+    try:
+        uid, status, percent = str(uuid.UUID(made["uid"])), made["status"], made["percent"]
+        odd = any(type(made[word]) is not int for word in (*_COUNTS, "percent")) or not isinstance(status, str)
+        held = {each["name"]: each["observations"] for each in made["held"]}
+        refused, failure = made["refused"], str(made["failure"])
+        digests = {made["file_digest"], made["document"] if status == "done" else file.digest}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        odd = True
+    if odd:
+        raise Trouble("the answer is none of a Writegate service")
+    if digests != {file.digest}:
+        raise Trouble("the service recorded something other than this file")
+    counts = {word: made[word] for word in _COUNTS}
+    return {"uid": uid, "status": status, "percent": percent, "held": held, "refused": refused, "failure": failure, **counts}
+
+
+def _tell(file: Sendable, upload: Mapping[str, Any], out: TextIO, err: TextIO) -> int:
+    """Print what became of a file; returns the exit code."""
+    if upload["status"] == "refused":
+        why = "" if upload["refused"] else f": {plain(upload['failure'])}"
+        print(f"refused: nothing of {file.name} was recorded{why}", file=err)
+        tell_findings(upload["refused"], err, file=file.name)
+        return REFUSED
+    if upload["status"] == "failed":
+        raise Trouble(f"it was not read: {plain(upload['failure'])}")
+    held = upload["held"]
+    waiting = sum(held.values())
+    print(
+        f"{file.name}: {upload['taken']} observations taken in {upload['evidence']} pieces of evidence, {waiting} of them held, "
+        f"{upload['repeated']} pieces known already",
+        file=out,
+    )
+    print(f"  document  {file.digest}", file=out)
+    for name, count in list(held.items())[:MAX_NAMES]:
+        print(f"  held      {count} until somebody says whom `{plain(name)}` means", file=out)
+    if len(held) > MAX_NAMES:
+        print(f"  held      and those of {len(held) - MAX_NAMES} further names", file=out)
     return DONE
 
 
 def _name_left(files: Sequence[Sendable], err: TextIO) -> None:
     for file in files:
         print(f"not sent: {file.name}", file=err)
+
+
+def _too_large(path: Path) -> str:
+    return f"{path} has more than {MAX_FILE_BYTES} bytes: split it"

@@ -220,9 +220,10 @@ def _run(name: str, raw: dict[str, Any], place: tuple[str | int, ...], answered:
                 "contradicts_counts",
             )
         )
-    summary = raw.get("verification_summary")
-    for field, shows in (("total", len(checks)), ("passed", passed)) if isinstance(summary, dict) else ():
-        if count_of(summary, field, faults) not in (None, shows):
+    stated = raw.get("verification_summary")
+    summary: dict[str, Any] = stated if isinstance(stated, dict) else {}
+    for field, shows in (("total", len(checks)), ("passed", passed)):
+        if field in summary and count_of(summary, field, faults) not in (None, shows):
             told = f"its summary states {shown(summary[field])}, its results show {shows}"
             faults.append(Fault(f"verification_summary.{field}", told, "fetch the file again", "contradicts_counts"))
     flow = raw.get("conversation_flow")

@@ -15,6 +15,7 @@ from compliance.api.bodies import instant
 from compliance.api.fields import Digest, Instant, Words
 from compliance.api.parameters import Parameter, digest, key, text, word
 from compliance.api.parsers import StreamedFile, stream_of
+from compliance.api.permissions import ReadsOrHandedIn
 from compliance.api.schema import FindingSerializer
 from compliance.api.sighted import act_of
 from compliance.api.v1.evidence import IDEMPOTENCY_KEY
@@ -141,8 +142,9 @@ class UploadList(ListView):
 
 
 class UploadDetail(DetailView):
-    """One upload, and how far it is."""
+    """One upload, and how far it is. The token that handed it in may ask, too."""
 
+    permission_classes = (ReadsOrHandedIn,)
     find = staticmethod(get_upload)
     path_parameters = (UID,)
     serializer_class = UploadSerializer

@@ -88,6 +88,16 @@ def test_what_is_too_large_or_comes_without_its_length_is_refused(machine: Api, 
     assert hand_in(machine, HEADER).status_code == 413
 
 
+def test_a_token_that_may_only_submit_learns_what_became_of_its_own_file(machine: Api) -> None:
+    steward = signing.human("Olaf Owner", Role.EVIDENCE_STEWARD)
+    alone = as_token(steward, "submit_evidence")
+    answer = hand_in(alone, HEADER + ROW.format(name="model-a"))
+    assert told(alone, answer)["uid"] == answer.json()["uid"]
+    other = as_token(steward, "submit_evidence")
+    assert other.client.get(answer.headers["Location"], headers=other.headers).status_code == 403
+    assert alone.get("evidence/uploads").status_code == 403
+
+
 def test_only_stewards_hand_in(machine: Api, land: signing.Ground) -> None:
     assert hand_in(as_token(land.asker, "read"), HEADER).status_code == 403
     assert hand_in(as_person(land.asker), HEADER).status_code == 403

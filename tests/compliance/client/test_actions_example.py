@@ -214,7 +214,9 @@ def test_it_deploys_what_the_gate_allows(workspace: Path, workflow: Any, serve: 
 
     question = sent("/access/v1/evaluation").value
     assert question["subject"] == {"type": "agent", "id": "hr-agent", "properties": {"fingerprint": service.gate.digest}}
-    assert sent("/api/v1/evidence").body == (workspace / "evidence" / "run.json").read_bytes()
+    assert (
+        sent("/api/v1/evidence/uploads?file_name=run.json&source=lab").body == (workspace / "evidence" / "run.json").read_bytes()
+    )
     assert sent("/api/v1/subjects").value["key"] == "hr-agent"
 
 

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -87,13 +88,17 @@ Reply = Callable[[BaseHTTPRequestHandler], None]
 
 @contextmanager
 def answering(*replies: Reply) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """A server that gives these answers in turn, the last one ever after; with the headers of what it was sent."""
+    """A server that gives these answers in turn, the last one ever after; with the headers of what it was sent, and its digest."""
     seen: list[dict[str, str]] = []
 
     class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.do_POST()
+
         def do_POST(self) -> None:
-            seen.append({name.lower(): text for name, text in self.headers.items()})
-            self.rfile.read(int(self.headers["Content-Length"]))
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            told = {name.lower(): text for name, text in self.headers.items()}
+            seen.append({**told, "body-digest": sha256(body).hexdigest()})
             replies[min(len(seen), len(replies)) - 1](self)
 
         def log_message(self, *_: Any) -> None:
