@@ -203,6 +203,9 @@ POLICY_ROLES = (
 SIGN_OFF_FLOORS = {
     "activation": (("policy-approvers", "policy_approver", 2),),
     "ruling": (("evidence-stewards", "evidence_steward", 2),),
+    # Who proposes is one person, who signs another.
+    "metric": (("evidence-stewards", "evidence_steward", 1),),
+    "benchmark": (("evidence-stewards", "evidence_steward", 1),),
     "break_glass_review": (("system-owner", "system_owner", 1), ("security", "security", 1)),
 }
 SIGN_OFF_MINUTES = 5

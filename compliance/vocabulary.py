@@ -84,6 +84,8 @@ class RequestKind(models.TextChoices):
     ACTIVATION = "activation", "policy activation"
     BINDING = "binding", "binding"
     RULING = "ruling", "ruling"
+    METRIC = "metric", "metric"
+    BENCHMARK = "benchmark", "benchmark"
     BREAK_GLASS_REVIEW = "break_glass_review", "break-glass review"
 
 

@@ -78,6 +78,14 @@ class MetricFamily(models.TextChoices):
     COST = "cost", "cost"
 
 
+class Exposure(models.TextChoices):
+    """Whether the tasks of a benchmark version lie open, so that a model may have been trained on them."""
+
+    PUBLIC = "public", "public"
+    PRIVATE = "private", "private"
+    UNKNOWN = "unknown", "not stated"
+
+
 class Connector(models.TextChoices):
     """The road by which a source's files are fetched."""
 

@@ -22,8 +22,10 @@ from compliance.services.filing import (
     MAX_ACTIONS,
     MAX_SYSTEMS,
     request_activation,
+    request_benchmark,
     request_binding,
     request_grant,
+    request_metric,
     request_recertification,
     request_reinstatement,
     request_renewal,
@@ -32,9 +34,11 @@ from compliance.services.filing import (
 )
 from compliance.services.requests import MAX_TEXT
 from compliance.vocabulary import RequestKind, Scope
-from evaluations.importers.fields import closest, shown
+from evaluations.importers.fields import MAX_NOTE_LENGTH, closest, shown
+from evaluations.kernel.names import KEY_MAX_LENGTH
 from evaluations.models import Evidence, SubjectVersion
-from evaluations.vocabulary import Domain, RulingKind
+from evaluations.services.definitions import BENCHMARK_MEMBERS, MAX_METRICS, METRIC_MEMBERS
+from evaluations.vocabulary import Better, Domain, Exposure, Level, MetricFamily, RulingKind, Unit
 from policies.models import Policy, PolicyVersion, System
 
 MAX_WAIVERS = 50
@@ -47,6 +51,7 @@ EXAMPLE = (
 SIGNED_RULINGS = tuple(word for word in RulingKind.values if word != RulingKind.DISPUTED)
 _WAIVER = ("policy", "rule", "system", "reason")
 _TEXT = {"type": "string", "minLength": 1}
+_LONG = {"type": "string", "minLength": 1, "maxLength": MAX_NOTE_LENGTH}
 _GRANT = {"type": "string", "format": "uuid", "description": "The grant's id."}
 _WAIVERS = {
     "type": "array",
@@ -134,6 +139,10 @@ class Asking:
             self.body.wrong("params", f"it has {len(names)} members", f"write at most {MAX_PARAMS}")
         found = {} if inner is None else {name: inner.decimal(name) for name in names[:MAX_PARAMS]}
         return {name: number for name, number in found.items() if number is not None}
+
+    def given(self, members: tuple[str, ...]) -> dict[str, Any]:
+        """Return members as they were given, for a service that reads them itself."""
+        return {name: self.body.given[name] for name in members if name in self.body.given}
 
     def done(self) -> None:
         """Raise `InputRefused` with everything that was found wrong; nothing that is required is missing after it."""
@@ -251,6 +260,24 @@ def _ruling(asking: Asking) -> SignOffRequest:
     return request_ruling(evidence=evidence, kind=kind, reason=reason, link=link, **asking.act)
 
 
+def _metric(asking: Asking) -> SignOffRequest:
+    within_scope(asking.request, ())
+    reason = asking.reason()
+    asking.done()
+    return request_metric(definition=asking.given(METRIC_MEMBERS), reason=reason, **asking.act)
+
+
+def _benchmark(asking: Asking) -> SignOffRequest:
+    within_scope(asking.request, ())
+    reason = asking.reason()
+    asking.done()
+    return request_benchmark(version=asking.given(BENCHMARK_MEMBERS), reason=reason, **asking.act)
+
+
+def _words(choices: Any) -> dict[str, Any]:
+    return {"type": "string", "enum": list(choices.values)}
+
+
 KINDS: Mapping[str, AskedKind] = {
     RequestKind.GRANT: AskedKind(
         {
@@ -300,6 +327,52 @@ KINDS: Mapping[str, AskedKind] = {
         },
         ("evidence", "ruling", "reason"),
         _ruling,
+    ),
+    RequestKind.METRIC: AskedKind(
+        {
+            "key": KEY_SCHEMA,
+            "title": _TEXT,
+            "unit": _words(Unit),
+            "better": _words(Better),
+            "level": _words(Level),
+            "family": _words(MetricFamily),
+            "population": {**_TEXT, "maxLength": 300, "description": "Of what it is measured."},
+            "definition": _LONG,
+            "minimum": {"type": "string", "description": "The smallest value; 0 for a rate in percent."},
+            "maximum": {
+                "type": "string",
+                "description": "The largest value; 100 for a rate in percent, left out where there is none.",
+            },
+            "reason": REASON,
+        },
+        ("key", "title", "unit", "better", "level", "family", "population", "definition", "minimum", "reason"),
+        _metric,
+    ),
+    RequestKind.BENCHMARK: AskedKind(
+        {
+            "benchmark": {**KEY_SCHEMA, "description": "The benchmark's key; a new one is registered with its first version."},
+            "title": {**_TEXT, "description": "Required for a new benchmark; of a known one it stays as it is."},
+            "publisher": {"type": "string", "maxLength": 200},
+            "url": {"type": "string", "maxLength": 500, "description": "An https address."},
+            "description": {"type": "string", "maxLength": MAX_NOTE_LENGTH},
+            "version": {"type": "string", "minLength": 1, "maxLength": 80},
+            "harness": {"type": "string", "maxLength": 200},
+            "split": {"type": "string", "maxLength": 80},
+            "exposure": {**_words(Exposure), "description": "Whether the tasks of the split lie open. Default: unknown."},
+            "tasks": {"type": "integer", "minimum": 1},
+            "data_digest": {"type": "string", "description": "Of the test's data: sha256: and 64 hexadecimal digits."},
+            "metrics": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": MAX_METRICS,
+                "items": {"type": "string", "minLength": 1, "maxLength": KEY_MAX_LENGTH},
+                "description": "The keys of the metrics it carries; evidence of another one under this version is refused.",
+            },
+            "notes": {"type": "string", "maxLength": MAX_NOTE_LENGTH},
+            "reason": REASON,
+        },
+        ("benchmark", "version", "metrics", "reason"),
+        _benchmark,
     ),
 }
 """What may be asked for here. The review of a break-glass is filed with it."""

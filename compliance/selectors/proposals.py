@@ -78,6 +78,57 @@ class RulingProposal(NamedTuple):
         return cls(**json.loads(content))
 
 
+class MetricProposal(NamedTuple):
+    """The definition of a metric, word for word, with its digest."""
+
+    key: str
+    title: str
+    unit: str
+    better: str
+    level: str
+    family: str
+    population: str
+    definition: str
+    minimum: Decimal
+    maximum: Decimal | None
+    digest: str
+
+    def to_bytes(self) -> bytes:
+        return canonical_bytes(self._asdict())
+
+    @classmethod
+    def read(cls, content: bytes) -> "MetricProposal":
+        value = json.loads(content)
+        maximum = value.pop("maximum")
+        return cls(**{**value, "minimum": Decimal(value["minimum"])}, maximum=None if maximum is None else Decimal(maximum))
+
+
+class BenchmarkProposal(NamedTuple):
+    """One version of a benchmark, word for word; what is said of the benchmark itself counts where it is not registered yet."""
+
+    benchmark: str
+    title: str
+    publisher: str
+    url: str
+    description: str
+    version: str
+    harness: str
+    split: str
+    exposure: str
+    tasks: int | None
+    data_digest: str
+    metrics: tuple[str, ...]
+    notes: str
+
+    def to_bytes(self) -> bytes:
+        return canonical_bytes(self._asdict())
+
+    @classmethod
+    def read(cls, content: bytes) -> "BenchmarkProposal":
+        value = json.loads(content)
+        return cls(**{**value, "metrics": tuple(value["metrics"])})
+
+
 NOTHING_MORE = canonical_bytes({})
 """The proposal of a request whose kind and object say it all."""
 

@@ -25,7 +25,7 @@ from evaluations.kernel.actor import ActorKind
 from evaluations.kernel.canonical import digest
 
 VERDICTS = (Meaning.APPROVED, Meaning.ACCEPTED_RESIDUAL_RISK, Meaning.REJECTED)
-ABOUT_NO_SYSTEM = (RequestKind.ACTIVATION, RequestKind.BINDING, RequestKind.RULING)
+ABOUT_NO_SYSTEM = (RequestKind.ACTIVATION, RequestKind.BINDING, RequestKind.RULING, RequestKind.METRIC, RequestKind.BENCHMARK)
 """The kinds of requests that may name no system."""
 
 

@@ -7,13 +7,18 @@ from uuid import UUID
 
 from compliance.models import Dossier, QuorumFactor, Seat, SignOffRequest, Waiver
 from compliance.selectors.dossiers.base import Built
-from compliance.selectors.proposals import AccessProposal, BindingProposal, RulingProposal
+from compliance.selectors.proposals import AccessProposal, BenchmarkProposal, BindingProposal, MetricProposal, RulingProposal
 from compliance.selectors.signers import QuorumState
 from compliance.services.grants import apply_carry_on, apply_make_grant
 from compliance.services.requests import RequestClosed, apply_close_request
 from compliance.services.waivers import apply_waive
 from compliance.vocabulary import GrantMove, RequestKind, RequestStatus
 from evaluations.kernel.actor import Actor
+from evaluations.services.benchmarks import (
+    apply_register_benchmark,
+    apply_register_benchmark_version,
+    apply_register_metric,
+)
 from evaluations.services.evidence import apply_rule_on_evidence
 from policies.models import Policy, System
 from policies.services.activations import apply_activate_policy_version
@@ -122,6 +127,18 @@ def _rule(done: Completed) -> None:
     )
 
 
+def _define_metric(done: Completed) -> None:
+    proposal = MetricProposal.read(bytes(done.request.proposal))
+    apply_register_metric(actor=done.actor, definition=proposal._asdict(), sign_off_request=done.request.uid)
+
+
+def _define_benchmark(done: Completed) -> None:
+    told = BenchmarkProposal.read(bytes(done.request.proposal))._asdict()
+    about = {name: told.pop(name) for name in ("title", "publisher", "url", "description")}
+    benchmark = apply_register_benchmark(actor=done.actor, key=told.pop("benchmark"), **about)
+    apply_register_benchmark_version(actor=done.actor, benchmark=benchmark, sign_off_request=done.request.uid, **told)
+
+
 def _review(done: Completed) -> None:
     """A review changes nothing: that it took place, and what was said, is the effect."""
 
@@ -141,5 +158,7 @@ _EFFECTS: dict[RequestKind, Callable[[Completed], None]] = {
     RequestKind.ACTIVATION: _activate,
     RequestKind.BINDING: _bind,
     RequestKind.RULING: _rule,
+    RequestKind.METRIC: _define_metric,
+    RequestKind.BENCHMARK: _define_benchmark,
     RequestKind.BREAK_GLASS_REVIEW: _review,
 }

@@ -3,13 +3,16 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 from compliance.models import Grant, SignOffRequest
 from compliance.selectors.proposals import (
     NOTHING_MORE,
     AccessProposal,
     AskedWaiver,
+    BenchmarkProposal,
     BindingProposal,
+    MetricProposal,
     RulingProposal,
 )
 from compliance.selectors.running import running_version
@@ -21,6 +24,8 @@ from evaluations.kernel.clock import now
 from evaluations.kernel.errors import DomainError, ErrorKind, InputRefused, Problem
 from evaluations.kernel.services import service
 from evaluations.models import Evidence, SubjectVersion
+from evaluations.services.benchmarks import metric_digest
+from evaluations.services.definitions import read_benchmark_version, read_metric
 from evaluations.vocabulary import RulingKind
 from policies.models import Policy, PolicyVersion, System
 from policies.services.bindings import check_binding
@@ -202,6 +207,30 @@ def request_ruling(
     if len(link) > 1_000:
         raise InputRefused([Problem("a link has at most 1000 characters", field="link")])
     asked = Asked(RequestKind.RULING, RulingProposal(kind, link).to_bytes(), evidence=evidence)
+    return _Filing(actor, asked, reason, idempotency_key, request_id).known_or_filed()
+
+
+@service(refused="request.refused")
+def request_metric(
+    *, actor: Actor, definition: Mapping[str, Any], reason: str, idempotency_key: str | None = None, request_id: str = ""
+) -> SignOffRequest:
+    """Ask that a metric is registered, or a known one worded anew. `definition` is what `read_metric` reads; it counts once signed."""
+    entry = read_metric(definition)
+    words = {**entry.definition._asdict(), "title": entry.title, "population": entry.population, "definition": entry.text}
+    proposal = MetricProposal(**words, digest=metric_digest(words))
+    asked = Asked(RequestKind.METRIC, proposal.to_bytes())
+    return _Filing(actor, asked, reason, idempotency_key, request_id).known_or_filed()
+
+
+@service(refused="request.refused")
+def request_benchmark(
+    *, actor: Actor, version: Mapping[str, Any], reason: str, idempotency_key: str | None = None, request_id: str = ""
+) -> SignOffRequest:
+    """Ask that a benchmark's version is registered. `version` is what `read_benchmark_version` reads; it counts once signed."""
+    entry = read_benchmark_version(version)
+    told = {**entry._asdict(), **entry.versions[0]._asdict(), "benchmark": entry.key}
+    proposal = BenchmarkProposal(**{name: told[name] for name in BenchmarkProposal._fields})
+    asked = Asked(RequestKind.BENCHMARK, proposal.to_bytes())
     return _Filing(actor, asked, reason, idempotency_key, request_id).known_or_filed()
 
 

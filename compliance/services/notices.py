@@ -15,6 +15,10 @@ from evaluations.kernel.canonical import timestamp
 def question_of(value: Mapping[str, Any]) -> str:
     """Return what a dossier asks, in one sentence."""
     asked = value["question"]
+    if value["kind"] == RequestKind.METRIC:
+        return f"Shall the metric {asked['metric']} be {'registered' if asked['replaces'] is None else 'defined anew'}?"
+    if value["kind"] == RequestKind.BENCHMARK:
+        return f"Shall {asked['benchmark']} {asked['version']} be registered as a benchmark?"
     if "systems" in asked:
         systems = " and ".join(system["title"] or system["key"] for system in asked["systems"])
         until = asked["ends_at"][:10]

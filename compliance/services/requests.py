@@ -30,6 +30,8 @@ MAY_ASK: Mapping[str, tuple[Role, ...]] = {
     RequestKind.ACTIVATION: (Role.POLICY_AUTHOR, Role.POLICY_APPROVER),
     RequestKind.BINDING: (Role.POLICY_AUTHOR, Role.POLICY_APPROVER, Role.SYSTEM_OWNER),
     RequestKind.RULING: (Role.EVIDENCE_STEWARD,),
+    RequestKind.METRIC: (Role.EVIDENCE_STEWARD,),
+    RequestKind.BENCHMARK: (Role.EVIDENCE_STEWARD,),
 }
 """Which roles may ask for what. Asking and signing are apart: nobody signs what she asked for."""
 

@@ -32,6 +32,7 @@ from evaluations.kernel.canonical import digest_of
 from evaluations.kernel.clock import now
 from evaluations.kernel.errors import DomainError, ErrorKind, InputRefused, Problem
 from evaluations.kernel.services import service
+from evaluations.services.benchmarks import apply_hold_registry
 
 APPROVING = (Meaning.APPROVED, Meaning.ACCEPTED_RESIDUAL_RISK)
 VERDICTS = (*APPROVING, Meaning.REJECTED)
@@ -311,7 +312,7 @@ def _checked_reason(reason: str, *, hint: str) -> str:
 
 
 def _hold(request: SignOffRequest, account: User | None) -> tuple[SignOffRequest, datetime]:
-    """Lock a request, everybody whose signature might count, and the grant it is about; return it and the instant to judge at.
+    """Lock a request, everybody whose signature might count, and what it is about; return it and the instant to judge at.
 
     The instant is read behind the locks: whatever somebody else committed while this waited came before it. Raises `RequestClosed`,
     `RequestExpired`.
@@ -320,6 +321,8 @@ def _hold(request: SignOffRequest, account: User | None) -> tuple[SignOffRequest
     _lock_signers(held, account)
     if held.grant_id is not None:
         list(Grant.objects.select_for_update(no_key=True).filter(pk=held.grant_id).values_list("pk", flat=True))
+    if held.kind in (RequestKind.METRIC, RequestKind.BENCHMARK):
+        apply_hold_registry()
     at = now()
     if at >= held.expires_at:
         raise expired(held)

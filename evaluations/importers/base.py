@@ -12,6 +12,7 @@ yielded before that belong to no import, so a caller stores them in a transactio
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 from evaluations.kernel.errors import InputRefused, Problem
@@ -113,11 +114,15 @@ class MetricDefinition(NamedTuple):
 
 
 class Registry(NamedTuple):
-    """The names an importer may meet: metrics, benchmarks with their known versions, and source keys."""
+    """The names an importer may meet: metrics, benchmarks with their known versions, and source keys.
+
+    `carried` holds the metrics of those (benchmark, version) that say which they carry; the others may carry any.
+    """
 
     metrics: Mapping[str, MetricDefinition]
     benchmarks: Mapping[str, frozenset[str]]
     sources: frozenset[str]
+    carried: Mapping[tuple[str, str], frozenset[str]] = MappingProxyType({})
 
 
 @runtime_checkable

@@ -4,6 +4,7 @@ The fields are listed in `bundles.py`. Every function adds what is wrong to `fau
 is used only when there are no faults.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -16,6 +17,8 @@ from evaluations.importers.fields import (
     Raw,
     count_of,
     decimal_of,
+    is_absent,
+    shown,
     text_of,
     unknown_fields,
     word_of,
@@ -25,10 +28,13 @@ from evaluations.importers.jsontext import kind_of
 UNITS = ("percent", "usd", "count")
 LEVELS = ("task", "step", "outcome")
 FAMILIES = ("refusal", "harm", "capability", "cost")
+EXPOSURES = ("public", "private", "unknown")
 RULINGS = ("disputed",)
 """What a bundle may rule: every other ruling is signed by a quorum."""
 
 Make = Callable[[Raw, Faults], Any]
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z", re.ASCII)
 
 
 class SourceEntry(NamedTuple):
@@ -42,10 +48,15 @@ class SourceEntry(NamedTuple):
 
 
 class VersionEntry(NamedTuple):
+    """`metrics` are the keys of those it carries, empty where that is not stated."""
+
     version: str
     harness: str
     split: str
+    exposure: str
     tasks: int | None
+    data_digest: str
+    metrics: tuple[str, ...]
     notes: str
 
 
@@ -170,15 +181,7 @@ def benchmark_entry(raw: Raw, faults: Faults) -> BenchmarkEntry:
         inner: Faults = []
         if isinstance(each, dict):
             unknown_fields(each, VersionEntry._fields, inner)
-            made.append(
-                VersionEntry(
-                    text_of(each, "version", inner, required=True, limit=80),
-                    text_of(each, "harness", inner),
-                    text_of(each, "split", inner, limit=80),
-                    count_of(each, "tasks", inner, minimum=1),
-                    text_of(each, "notes", inner, limit=MAX_NOTE_LENGTH),
-                )
-            )
+            made.append(version_entry(each, inner))
         else:
             inner.append(Fault("version", f"it is {kind_of(each)}", "write an object"))
         faults += [fault._replace(field=f"versions.{index}.{fault.field}") for fault in inner]
@@ -189,6 +192,25 @@ def benchmark_entry(raw: Raw, faults: Faults) -> BenchmarkEntry:
         text_of(raw, "url", faults, limit=500),
         text_of(raw, "description", faults, limit=MAX_NOTE_LENGTH),
         tuple(made),
+    )
+
+
+def version_entry(raw: Raw, faults: Faults) -> VersionEntry:
+    data = text_of(raw, "data_digest", faults)
+    if data and not _DIGEST.match(data):
+        faults.append(Fault("data_digest", f"{shown(data)} is no digest", "write sha256: and 64 hexadecimal digits"))
+    metrics = names_of(raw, "metrics", faults)
+    if len(set(metrics)) != len(metrics):
+        faults.append(Fault("metrics", "one is named twice", "name each once"))
+    return VersionEntry(
+        text_of(raw, "version", faults, required=True, limit=80),
+        text_of(raw, "harness", faults),
+        text_of(raw, "split", faults, limit=80),
+        word_of(raw, "exposure", EXPOSURES, faults, default="unknown"),
+        count_of(raw, "tasks", faults, minimum=1),
+        data,
+        tuple(sorted(metrics)),
+        text_of(raw, "notes", faults, limit=MAX_NOTE_LENGTH),
     )
 
 
@@ -255,7 +277,7 @@ def ruling_entry(raw: Raw, faults: Faults) -> RulingEntry:
 def metric_entry(raw: Raw, faults: Faults) -> MetricEntry:
     unknown_fields(raw, ("title", "population", "definition", *MetricDefinition._fields), faults)
     minimum = decimal_of(raw, "minimum", faults)
-    if minimum is None:
+    if is_absent(raw.get("minimum")):
         faults.append(Fault("minimum", "it is missing", "write the smallest possible value"))
     return MetricEntry(
         MetricDefinition(

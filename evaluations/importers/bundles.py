@@ -5,7 +5,7 @@
     {"bundle": "writegate-bundle/1", "name"*, "title"*, "licence"*, "made_up": true where nothing in it is real,
      "sources":    [{"key"*, "title"*, "publisher", "url", "notes", "trust": {"tier"*, "reason"*}}],
      "benchmarks": [{"key"*, "title"*, "publisher", "url", "description",
-                     "versions": [{"version"*, "harness", "split", "tasks", "notes"}]}],
+                     "versions": [{"version"*, "harness", "split", "exposure", "tasks", "data_digest", "metrics", "notes"}]}],
      "subjects":   [{"key"*, "title"*, "kind"*: "model", "provider", "candidate": bool,
                      "pin"*: {"provider", "snapshot", "effort", "quantisation", "fallbacks": […]}}],
      "aliases":    [{"name"*, "source"*, "subject"*, "reason"}],

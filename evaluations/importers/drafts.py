@@ -127,6 +127,10 @@ def target_of(raw: Raw, *, registry: Registry, faults: Faults) -> Target | None:
     elif benchmark and version and version not in registry.benchmarks[benchmark]:
         hint = closest(version, registry.benchmarks[benchmark], what="versions")
         faults.append(Fault("version", f"unknown version {shown(version)} of {benchmark}", hint, "unknown_benchmark_version"))
+    carried = registry.carried.get((benchmark, version))
+    if carried is not None and definition is not None and metric not in carried:
+        hint = f"it carries {', '.join(sorted(carried))}"
+        faults.append(Fault("metric", f"{benchmark} {version} does not carry {metric}", hint, "metric_not_carried"))
     unit = text_of(raw, "unit", faults, required=True)
     if unit and definition is not None and unit != definition.unit:
         hint = f"convert the value to {definition.unit} (rates are percent, 0 to 100) and say so"

@@ -1,5 +1,6 @@
 """Benchmarks and the metric registry."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from evaluations.kernel.clock import now
@@ -12,7 +13,8 @@ from evaluations.kernel.fields import (
     key_constraint,
 )
 from evaluations.kernel.models import Fact, State
-from evaluations.vocabulary import Better, Level, MetricFamily, Unit
+from evaluations.kernel.names import KEY_MAX_LENGTH
+from evaluations.vocabulary import Better, Exposure, Level, MetricFamily, Unit
 
 
 class Benchmark(State):
@@ -34,27 +36,41 @@ class Benchmark(State):
 
 
 class BenchmarkVersion(Fact):
-    """Fact. One fixed form of a test: split, harness, data. Results of two versions are never mixed."""
+    """Fact. One fixed form of a test: split, harness, data, metrics. Results of two versions are never mixed.
+
+    `metrics` are the keys of those it carries, empty where that is not stated: then it may carry any. `exposure` says whether the tasks
+    of the split lie open. `sign_off_request` names the request whose signatures carry it, null for what comes with the product.
+    """
 
     benchmark = models.ForeignKey(Benchmark, on_delete=models.PROTECT, related_name="versions")
     version = models.CharField(max_length=80)
     harness = models.CharField(max_length=200, blank=True)
     split = models.CharField(max_length=80, blank=True)
+    exposure = models.CharField(max_length=8, choices=Exposure.choices, default=Exposure.UNKNOWN)
+    metrics = ArrayField(models.CharField(max_length=KEY_MAX_LENGTH), default=list, blank=True)
     tasks = models.PositiveIntegerField(null=True, blank=True)
     data_digest = DigestField(blank=True)
     notes = models.TextField(blank=True)
+    sign_off_request = models.UUIDField(null=True, blank=True, unique=True)
     registered_at = models.DateTimeField(default=now)
 
     class Meta:
         ordering = ["benchmark_id", "version"]
-        constraints = [models.UniqueConstraint(fields=["benchmark", "version"], name="benchmark_version_is_unique")]
+        constraints = [
+            models.UniqueConstraint(fields=["benchmark", "version"], name="benchmark_version_is_unique"),
+            choice_constraint("exposure", Exposure, "benchmark_version_exposure_is_known"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.benchmark.key} {self.version}"
 
 
 class Metric(Fact):
-    """Fact. A registered measure; a changed definition is a new row with the same key, and the newest one known counts."""
+    """Fact. A registered measure; a changed definition is a new row with the same key, and the newest one known counts.
+
+    Unit, direction, level and bounds of a key stay for ever (a trigger holds them): what was measured and judged reads them.
+    `sign_off_request` names the request whose signatures carry the definition, null for what comes with the product.
+    """
 
     key = KeyField()
     title = models.CharField(max_length=200)
@@ -67,6 +83,7 @@ class Metric(Fact):
     minimum = ExactDecimalField()
     maximum = ExactDecimalField(null=True, blank=True)
     digest = DigestField(unique=True)
+    sign_off_request = models.UUIDField(null=True, blank=True, unique=True)
     recorded_at = models.DateTimeField(default=now)
 
     class Meta:

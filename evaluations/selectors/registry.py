@@ -27,10 +27,17 @@ def benchmark_versions() -> dict[str, frozenset[str]]:
     return {key: frozenset(versions) for key, versions in known.items()}
 
 
+def carried_metrics() -> dict[tuple[str, str], frozenset[str]]:
+    """Return the metrics that a benchmark's version carries, by (benchmark, version), of those that say so."""
+    rows = BenchmarkVersion.objects.exclude(metrics=[]).values_list("benchmark__key", "version", "metrics")
+    return {(key, version): frozenset(metrics) for key, version, metrics in rows}
+
+
 def importer_registry() -> Registry:
     """Return the names that an importer may meet."""
     return Registry(
         metrics=metric_definitions(),
         benchmarks=benchmark_versions(),
         sources=frozenset(Source.objects.values_list("key", flat=True)),
+        carried=carried_metrics(),
     )

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor
@@ -16,6 +17,12 @@ from evaluations.services.subjects import apply_mark_names_changed
 from evaluations.signals import metric_redefined
 
 METRIC_FIELDS = ("key", "title", "unit", "better", "level", "family", "population", "definition", "minimum", "maximum")
+
+
+def apply_hold_registry() -> None:
+    """Wait for whoever else defines a metric or a version, inside an open service transaction: what is read from here on stays."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('registry', 2))")
 
 
 def apply_register_benchmark(
@@ -34,18 +41,30 @@ def apply_register_benchmark(
 
 
 def apply_register_benchmark_version(*, actor: Actor, benchmark: Benchmark, version: str, **facts: Any) -> BenchmarkVersion:
-    """Register a version inside an open service transaction; a known one returns what is there, whatever `facts` say now."""
+    """Register a version inside an open service transaction; a known one returns what is there, whatever `facts` say now.
+
+    `sign_off_request` among the facts is the request whose signatures carry it. Without one the database takes it from that service
+    alone which loads what comes with the product.
+    """
+    apply_hold_registry()
     existing = BenchmarkVersion.objects.filter(benchmark=benchmark, version=version).first()
     if existing is not None:
         return existing
-    row = BenchmarkVersion(benchmark=benchmark, version=version, **facts)
+    row = BenchmarkVersion(benchmark=benchmark, version=version, **{**facts, "metrics": list(facts.get("metrics", ()))})
     row.save()
     audit.record(
         audit.Event(
             action="benchmark_version.registered",
             actor=actor,
             target=("benchmark_version", f"{benchmark.key}@{version}"),
-            new={"harness": row.harness, "split": row.split, "tasks": row.tasks},
+            new={
+                "harness": row.harness,
+                "split": row.split,
+                "exposure": str(row.exposure),
+                "tasks": row.tasks,
+                "metrics": row.metrics,
+                "sign_off_request": _cited(row.sign_off_request),
+            },
         )
     )
     return row
@@ -56,8 +75,13 @@ def metric_digest(definition: Mapping[str, Any]) -> str:
     return digest({name: definition[name] for name in METRIC_FIELDS})
 
 
-def apply_register_metric(*, actor: Actor, definition: Mapping[str, Any]) -> Metric:
-    """Register a metric definition inside an open service transaction; the same definition returns what is there."""
+def apply_register_metric(*, actor: Actor, definition: Mapping[str, Any], sign_off_request: UUID | None = None) -> Metric:
+    """Register a metric definition inside an open service transaction; the same definition returns what is there.
+
+    `sign_off_request` is the request whose signatures carry it. Without one the database takes it from that service alone which loads
+    what comes with the product.
+    """
+    apply_hold_registry()
     missing = [name for name in METRIC_FIELDS if name not in definition]
     if missing:
         raise InputRefused([Problem(f"the metric lacks `{name}`", field=name) for name in missing])
@@ -69,20 +93,30 @@ def apply_register_metric(*, actor: Actor, definition: Mapping[str, Any]) -> Met
     if existing is not None:
         return existing
     redefined = Metric.objects.filter(key=definition["key"]).exists()
-    row = Metric(digest=own, **{name: definition[name] for name in METRIC_FIELDS})
+    row = Metric(digest=own, sign_off_request=sign_off_request, **{name: definition[name] for name in METRIC_FIELDS})
     row.save()
     audit.record(
         audit.Event(
             action="metric.registered",
             actor=actor,
             target=("metric", row.key),
-            new={"unit": row.unit, "better": row.better, "level": row.level, "family": row.family},
+            new={
+                "unit": row.unit,
+                "better": row.better,
+                "level": row.level,
+                "family": row.family,
+                "sign_off_request": _cited(sign_off_request),
+            },
             digests={"metric": own},
         )
     )
     if redefined:
         _apply_announce_redefinition(row.key)
     return row
+
+
+def _cited(uid: UUID | None) -> str | None:
+    return None if uid is None else str(uid)
 
 
 def _apply_announce_redefinition(key: str) -> None:

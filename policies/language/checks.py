@@ -117,10 +117,14 @@ class Checks(RuleChecks):
         if benchmark not in self.names.benchmarks:
             self.unknown(benchmark_node, "benchmark", benchmark, self.names.benchmarks, "unknown_benchmark")
             return
-        known = self.names.benchmarks[benchmark]
+        known, metric = self.names.benchmarks[benchmark], text_of(child(node, "metric"))
         for version in versions:
             if text_of(version) and version.value not in known:
                 self.unknown(version, f"version of `{benchmark}`:", version.value, known, "unknown_version")
+            carried = self.names.carried.get((benchmark, text_of(version) or ""))
+            if carried is not None and metric in self.names.metrics and metric not in carried:
+                told = f"`{benchmark}` `{version.value}` does not carry `{metric}`: no evidence of it could ever be recorded"
+                self.note(version, told, "metric_not_carried", f"it carries {', '.join(sorted(carried))}")
 
     def statistic(self, node: Node, name: str, metric: MetricLike) -> None:
         chosen = text_of(node)

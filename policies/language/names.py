@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 
@@ -24,13 +25,17 @@ class MetricLike(Protocol):
 
 
 class Names(NamedTuple):
-    """Known metrics, benchmarks with their versions, and roles; sources and slices are checked only where given."""
+    """Known metrics, benchmarks with their versions, and roles; sources and slices are checked only where given.
+
+    `carried` holds the metrics of those (benchmark, version) that say which they carry; the others may carry any.
+    """
 
     metrics: Mapping[str, MetricLike]
     benchmarks: Mapping[str, frozenset[str]]
     roles: AbstractSet[str]
     sources: AbstractSet[str] | None = None
     slices: AbstractSet[str] | None = None
+    carried: Mapping[tuple[str, str], AbstractSet[str]] = MappingProxyType({})
 
     @classmethod
     def for_replay(cls, metrics: Mapping[str, MetricLike]) -> "Names":

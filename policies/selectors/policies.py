@@ -10,7 +10,7 @@ from django.conf import settings
 from evaluations.kernel.canonical import digest_of
 from evaluations.kernel.errors import NotFound, Problem
 from evaluations.models import Metric
-from evaluations.selectors.registry import benchmark_versions, metric_definitions
+from evaluations.selectors.registry import benchmark_versions, carried_metrics, metric_definitions
 from policies.language.compiled import CompiledPolicy
 from policies.language.compiler import PolicyRefused, compile_policy
 from policies.language.facts import MetricFacts, Metrics
@@ -32,7 +32,12 @@ class PolicyTampered(PolicyRefused):
 
 def known_names() -> Names:
     """Return what a policy may name: registered metrics and benchmarks, and the closed list of roles."""
-    return Names(metrics=metric_definitions(), benchmarks=benchmark_versions(), roles=frozenset(settings.POLICY_ROLES))
+    return Names(
+        metrics=metric_definitions(),
+        benchmarks=benchmark_versions(),
+        roles=frozenset(settings.POLICY_ROLES),
+        carried=carried_metrics(),
+    )
 
 
 def compile_version(version: PolicyVersion) -> CompiledPolicy:

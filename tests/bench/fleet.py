@@ -112,7 +112,7 @@ def fill(subjects: int) -> Any:
 
     actor = system_job("bench")
     register_world(actor)
-    with service_transaction("bench"):
+    with service_transaction("load_bundle"):
         for number in range(BENCHMARKS):
             benchmark = apply_register_benchmark(actor=actor, key=f"bench-{number}", title="Bench")
             apply_register_benchmark_version(actor=actor, benchmark=benchmark, version="1")

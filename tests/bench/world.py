@@ -11,7 +11,7 @@ VERSIONS = {"bench-a": ("1", "2", "3", "4"), "bench-b": ("1",)}
 
 def register_world(actor: Actor) -> None:
     """Register metrics, two benchmarks and a trusted source; safe to run again."""
-    with service_transaction("bench"):
+    with service_transaction("load_bundle"):
         for definition in DEFINITIONS:
             apply_register_metric(actor=actor, definition=definition)
         for key, versions in VERSIONS.items():

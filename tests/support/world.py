@@ -56,7 +56,7 @@ def load(name: str, policies: Sequence[str] = ()) -> Installed:
 def register(*subjects: str, candidate: bool = True, versions: Sequence[str] = ("1", "2")) -> list[SubjectVersion]:
     """Register metrics, the benchmark `bench`, the trusted source `lab`, and models that are written as they are called."""
     made = []
-    with service_transaction("test"):
+    with service_transaction("load_bundle"):
         apply_register_metrics(actor=ACTOR)
         benchmark = apply_register_benchmark(actor=ACTOR, key="bench", title="Bench")
         for version in versions:

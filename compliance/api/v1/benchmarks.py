@@ -8,7 +8,7 @@ from compliance.api.fields import Digest, Exact, Instant, Words
 from compliance.api.parameters import flag, key, word
 from compliance.api.views import DetailView, ListView, key_in_path
 from compliance.selectors import registry
-from evaluations.vocabulary import Better, Level, MetricFamily, Unit
+from evaluations.vocabulary import Better, Exposure, Level, MetricFamily, Unit
 
 
 class BenchmarkVersionSerializer(serializers.Serializer[Any]):
@@ -17,9 +17,17 @@ class BenchmarkVersionSerializer(serializers.Serializer[Any]):
     version = serializers.CharField()
     harness = serializers.CharField()
     split = serializers.CharField()
+    exposure = Words(Exposure, help_text="Whether the tasks of the split lie open.")
+    metrics = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="The metrics it carries, by key; empty where that is not stated: it may carry any.",
+    )
     tasks = serializers.IntegerField(allow_null=True)
     data_digest = serializers.CharField(help_text="Digest of the test's data; empty where it is not known.")
     notes = serializers.CharField()
+    sign_off_request = serializers.UUIDField(
+        allow_null=True, help_text="The request whose signatures carry it; null for what comes with the product."
+    )
     registered_at = Instant()
 
 
@@ -50,11 +58,14 @@ class MetricSerializer(serializers.Serializer[Any]):
     minimum = Exact()
     maximum = Exact(allow_null=True)
     digest = Digest()
+    sign_off_request = serializers.UUIDField(
+        allow_null=True, help_text="The request whose signatures carry it; null for what comes with the product."
+    )
     recorded_at = Instant()
 
 
 class BenchmarkList(ListView):
-    """Benchmarks, oldest first."""
+    """Benchmarks, oldest first. A version of one's own is asked for, and signed, as a request of the kind `benchmark`."""
 
     find = staticmethod(registry.find_benchmarks)
     serializer_class = BenchmarkSerializer
@@ -70,7 +81,10 @@ class BenchmarkDetail(DetailView):
 
 
 class MetricList(ListView):
-    """Metric definitions, oldest first; those replaced by newer ones too, unless `current=true`."""
+    """Metric definitions, oldest first; those replaced by newer ones too, unless `current=true`.
+
+    A metric of one's own is asked for, and signed, as a request of the kind `metric`.
+    """
 
     find = staticmethod(registry.find_metrics)
     filters = (

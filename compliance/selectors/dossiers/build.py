@@ -7,6 +7,7 @@ from compliance.models import SignOffRequest
 from compliance.selectors.dossiers.access import build_access_dossier
 from compliance.selectors.dossiers.base import Built
 from compliance.selectors.dossiers.changes import build_activation_dossier, build_binding_dossier
+from compliance.selectors.dossiers.definitions import build_benchmark_dossier, build_metric_dossier
 from compliance.selectors.dossiers.judgements import build_review_dossier, build_ruling_dossier
 from compliance.vocabulary import RequestKind
 
@@ -24,6 +25,8 @@ _BUILDERS: dict[str, Builder] = {
     RequestKind.ACTIVATION: build_activation_dossier,
     RequestKind.BINDING: build_binding_dossier,
     RequestKind.RULING: build_ruling_dossier,
+    RequestKind.METRIC: build_metric_dossier,
+    RequestKind.BENCHMARK: build_benchmark_dossier,
     RequestKind.BREAK_GLASS_REVIEW: build_review_dossier,
 }
 

@@ -132,7 +132,7 @@ def build_person(*, email: str = EMAIL, name: str = NAME, must_change_password: 
 def build_world() -> World:
     user = build_person()
     actor = person(user.person_id)
-    with service_transaction("tests"):
+    with service_transaction("load_bundle"):
         team = apply_create_team(actor=actor, key="hr-platform", title="HR platform")
         for definition in json.loads(METRICS.read_text(encoding="utf-8"))["metrics"]:
             maximum = definition.get("maximum")

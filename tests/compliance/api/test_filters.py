@@ -45,7 +45,7 @@ def test_benchmark_and_metric_must_hold_for_one_observation(world: World, api: A
     from evaluations.kernel.services import service_transaction
     from evaluations.services.benchmarks import apply_register_benchmark, apply_register_benchmark_version
 
-    with service_transaction("tests"):
+    with service_transaction("load_bundle"):
         other = apply_register_benchmark(actor=world.actor, key="other-gym", title="Other")
         apply_register_benchmark_version(actor=world.actor, benchmark=other, version="1")
     body = evidence_body("1", "2")

@@ -72,7 +72,7 @@ def test_each_address_of_requests_and_grants_makes_the_queries_that_the_baseline
 def more_rows(world: World, api: Api) -> None:
     """Add several rows to every list."""
     actor = world.actor
-    with service_transaction("tests"):
+    with service_transaction("load_bundle"):
         for number in range(4):
             benchmark = apply_register_benchmark(actor=actor, key=f"gym-{number}", title="Gym")
             apply_register_benchmark_version(actor=actor, benchmark=benchmark, version="1")

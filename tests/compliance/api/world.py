@@ -143,7 +143,7 @@ def build_world() -> World:
     user = create_person(actor=boot, name="Alice", email="alice@example.org", roles=[Role.EVIDENCE_STEWARD, Role.AUDITOR])
     actor = person(user.person_id)
     made = create_token(actor=actor, name="ci", scopes=[Scope.READ, Scope.SUBMIT_EVIDENCE], person=user.person)
-    with service_transaction("tests"):
+    with service_transaction("load_bundle"):
         for definition in json.loads(METRICS.read_text(encoding="utf-8"))["metrics"]:
             apply_register_metric(actor=actor, definition=_with_numbers(definition))
         benchmark = apply_register_benchmark(actor=actor, key="gym", title="Gym")

@@ -96,7 +96,7 @@ def test_what_the_lint_finds_later_stops_the_last_signature(land: signing.Ground
         signing.sign(signer, request)
     # The registry learns that what was registered as a measure of harm is none.
     stored = Metric.objects.filter(key="harmful_completion_rate").latest("id")
-    with service_transaction("test"):
+    with service_transaction("load_bundle"):
         apply_register_metric(
             actor=world.ACTOR, definition={name: getattr(stored, name) for name in METRIC_FIELDS} | {"family": "capability"}
         )

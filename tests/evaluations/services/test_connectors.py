@@ -64,7 +64,7 @@ def register_aa() -> None:
     from evaluations.kernel.services import service_transaction
     from evaluations.services.benchmarks import apply_register_benchmark, apply_register_benchmark_version
 
-    with service_transaction("test"):
+    with service_transaction("load_bundle"):
         benchmark = apply_register_benchmark(actor=world.ACTOR, key="enterpriseops-gym-aa", title="AA")
         apply_register_benchmark_version(actor=world.ACTOR, benchmark=benchmark, version="2026-07")
 

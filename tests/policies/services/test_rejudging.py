@@ -71,7 +71,7 @@ def agent(key: str, *members: SubjectVersion) -> SubjectVersion:
 
 
 def second_benchmark() -> None:
-    with service_transaction("test"):
+    with service_transaction("load_bundle"):
         benchmark = apply_register_benchmark(actor=world.ACTOR, key="other", title="Other")
         apply_register_benchmark_version(actor=world.ACTOR, benchmark=benchmark, version="1")
         apply_register_source(actor=world.ACTOR, key="press", title="Press")
@@ -79,7 +79,7 @@ def second_benchmark() -> None:
 
 def redefine(metric: str, wording: str) -> None:
     present = Metric.objects.filter(key=metric).order_by("-id")[0]
-    with service_transaction("test"):
+    with service_transaction("load_bundle"):
         definition = {field: getattr(present, field) for field in METRIC_FIELDS}
         apply_register_metric(actor=world.ACTOR, definition={**definition, "definition": wording})
 
