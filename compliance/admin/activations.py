@@ -68,10 +68,11 @@ def _row(item: SignOffRequest) -> list[Cell]:
     if status == RequestStatus.OPEN and item.dossier is not None:
         may = list(read_quorum(item, build_dossier(item, at=at), item.dossier, at=at).assessment.may_sign)
     people = [person for person, meaning in last.items() if meaning in APPROVING]
-    return [request_link(item), RequestStatus(status).label, _named(people, "nobody yet"), _named(may, "nobody")]
+    return [request_link(item), RequestStatus(status).label, named(people, "nobody yet"), named(may, "nobody")]
 
 
-def _named(people: Sequence[UUID | str], empty: str) -> Cell:
+def named(people: Sequence[UUID | str], empty: str) -> Cell:
+    """Return people by their names, by two queries at most."""
     references = [person_reference(person) for person in people]
     name_people(references)
     return format_html_join(", ", "{}", ((reference,) for reference in references)) or empty

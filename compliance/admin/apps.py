@@ -22,6 +22,7 @@ PAGES = (
     "names",
     "uploads",
     "activations",
+    "definitions",
 )
 ENTRANCE_APPS = ("account", "mfa", "socialaccount")
 

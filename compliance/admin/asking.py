@@ -238,7 +238,7 @@ class AskingPages:
             "button": "Ask",
             "back": reverse("admin:policies_policyversion_change", args=[pk]),
         }
-        return self._simple(
+        return self.ask_simply(
             request, FileForm, page, lambda form: request_activation(actor=actor_of(request), version=version, **form.filed_by())
         )
 
@@ -251,13 +251,19 @@ class AskingPages:
             given = {name: form.cleaned_data[name] for name in ("kind", "link")}
             return request_ruling(actor=actor_of(request), evidence=evidence, **given, **form.filed_by())
 
-        return self._simple(request, RulingForm, page, ask)
+        return self.ask_simply(request, RulingForm, page, ask)
 
-    def _simple(
-        self, request: HttpRequest, kind: type[KeyedForm], page: Mapping[str, Any], ask: Callable[[Any], SignOffRequest]
+    def ask_simply(
+        self,
+        request: HttpRequest,
+        kind: type[KeyedForm],
+        page: Mapping[str, Any],
+        ask: Callable[[Any], SignOffRequest],
+        *,
+        initial: Mapping[str, Any] | None = None,
     ) -> HttpResponseBase:
         if request.method != "POST":
-            return self.form_page(request, kind(initial={"key": _key()}), **page)
+            return self.form_page(request, kind(initial={**(initial or {}), "key": _key()}), **page)
         form = kind(request.POST)
         if form.is_valid():
             filed = _filed(request, form, lambda: ask(form))

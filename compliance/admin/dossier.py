@@ -5,6 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from compliance.admin.defined import shown_benchmark, shown_metric
 from compliance.admin.difference import Change, differences
 from compliance.admin.impact import shown_impact
 from compliance.models import Dossier, SignOffRequest
@@ -48,6 +49,10 @@ def shown_dossier(request: SignOffRequest, value: Mapping[str, Any], systems: Se
         shown["params"] = _params(value)
     if "rulings" in value:
         shown["ruling"] = _ruling(request, value)
+    if "metric" in value:
+        shown["metric"] = shown_metric(value)
+    if "benchmark_version" in value:
+        shown["benchmark"] = shown_benchmark(value)
     if "on_record" in value:
         shown |= {"justification": value["justification"], "on_record": _on_record(value["on_record"])}
     return shown
@@ -77,6 +82,12 @@ def _asked(request: SignOffRequest, value: Mapping[str, Any], known: Mapping[str
             traits.append(f"owned by {item['owner']}" if item["owner"] else "owned by nobody")
             told = f"{item['title']} ({', '.join(traits)})"
             rows.append(("System", link(known.get(item["key"]), told)))
+    if "metric" in asked:
+        rows.append(
+            ("Metric", f"{asked['metric']}, {'which is new' if asked['replaces'] is None else 'in other words than now'}")
+        )
+    if "benchmark" in asked:
+        rows.append(("Benchmark", f"{asked['benchmark']} {asked['version']}"))
     if "policy" in asked:
         version = PolicyVersion.objects.select_related("policy").filter(digest=asked["digest"]).first()
         rows.append(("Policy", link(version, f"{asked['policy']} v{asked['version']}: text and meaning", empty=asked["policy"])))

@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, reverse
 from django.utils.http import urlencode
 
-from compliance.admin.asking import AskingPages
+from compliance.admin.defining import DefiningPages
 from compliance.admin.dossier import earlier_dossier, read_dossier, shown_changes, shown_dossier
 from compliance.admin.rights import actor_of
 from compliance.admin.sighted import (
@@ -36,6 +36,7 @@ from compliance.admin.signatures import (
 from compliance.admin.signing import KEPT, CommentForm, Shown, SignForm, SigningPages
 from compliance.models import Dossier, Grant, SignOffRequest
 from compliance.selectors.dossiers.build import build_dossier
+from compliance.selectors.proposals import plain_value
 from compliance.selectors.requests import find_requests, status_at
 from compliance.selectors.sight import Sight, visible_requests
 from compliance.selectors.signers import read_quorum
@@ -84,7 +85,7 @@ class MineFilter(admin.SimpleListFilter):
 
 
 @admin.register(SignOffRequest)
-class SignOffRequestAdmin(SigningPages, AskingPages, SightedAdmin):
+class SignOffRequestAdmin(SigningPages, DefiningPages, SightedAdmin):
     about = (
         "What no one person may do: each is a dossier that the right people sign, one by one. Nothing is approved from a list."
     )
@@ -269,6 +270,9 @@ def about_words(row: SignOffRequest) -> str:
         return f"evidence {str(row.evidence.uid)[:8]}"
     if row.subject_version is not None:
         return str(row.subject_version)
+    if row.kind in (RequestKind.METRIC, RequestKind.BENCHMARK):
+        asked = plain_value(bytes(row.proposal))
+        return str(asked["key"] if row.kind == RequestKind.METRIC else f"{asked['benchmark']} {asked['version']}")
     if row.policy_version is not None:
         return str(row.policy_version)
     return row.policy.name if row.policy is not None else RequestKind(row.kind).label

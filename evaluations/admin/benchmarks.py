@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from evaluations.kernel.admin import ReadOnlyAdmin
-from evaluations.kernel.display import Cell, Fields, Record, Table, instant, link, number, outside, said, whole_digest
+from evaluations.kernel.display import Cell, Fields, Record, Table, instant, link, number, outside, said, whole_digest, words
 from evaluations.models import Benchmark, BenchmarkVersion, Metric
 
 SHOWN = 50
@@ -42,13 +42,14 @@ class BenchmarkAdmin(ReadOnlyAdmin):
                 ),
                 Table(
                     "Versions",
-                    ("Version", "Tasks", "Harness", "Split", "Registered"),
+                    ("Version", "Tasks", "Harness", "Split", "Exposure", "Registered"),
                     [
                         [
                             link(version, version.version),
                             number(version.tasks),
                             said(version.harness),
                             said(version.split),
+                            version.get_exposure_display(),
                             instant(version.registered_at),
                         ]
                         for version in row.versions.order_by("-id")[:SHOWN]
@@ -62,8 +63,8 @@ class BenchmarkAdmin(ReadOnlyAdmin):
 @admin.register(BenchmarkVersion)
 class BenchmarkVersionAdmin(ReadOnlyAdmin):
     about = "Fixed forms of the tests. Results of two versions are never mixed."
-    list_display = ("shown", "tasks", "harness", "split", "registered")
-    list_filter = (("benchmark", AutocompleteSelectFilter),)
+    list_display = ("shown", "tasks", "harness", "split", "exposure", "registered")
+    list_filter = (("benchmark", AutocompleteSelectFilter), "exposure")
     list_select_related = ("benchmark",)
     search_fields = ("benchmark__key", "version")
     ordering = ("benchmark__key", "version")
@@ -89,6 +90,8 @@ class BenchmarkVersionAdmin(ReadOnlyAdmin):
                         ("Tasks", number(row.tasks)),
                         ("Harness", said(row.harness)),
                         ("Split", said(row.split)),
+                        ("Exposure", row.get_exposure_display()),
+                        ("Metrics", words(row.metrics, empty="not stated: it may carry any")),
                         ("Data", whole_digest(row.data_digest)),
                         ("Notes", said(row.notes, empty="none")),
                         ("Registered", instant(row.registered_at)),

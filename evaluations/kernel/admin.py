@@ -15,6 +15,7 @@ from django.core.paginator import Paginator
 from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
 
@@ -81,6 +82,8 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]
     record_template: ClassVar[str] = "writegate/record.html"
     refused_template: ClassVar[str] = "writegate/refused.html"
     further: ClassVar[list[FurtherSection]] = []
+    leads_to: ClassVar[list[tuple[str, str]]] = []
+    """Pages that act, which the list leads to: the words, and the name of the address. Apps above add theirs."""
     empty_sentence: ClassVar[str] = "Nothing has been recorded yet."
     about: ClassVar[str] = ""
     """One sentence above the list: what its rows are."""
@@ -88,6 +91,7 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.further = []
+        cls.leads_to = []
 
     @classmethod
     def add_section(cls, function: FurtherSection) -> FurtherSection:
@@ -147,7 +151,8 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if request.method not in ("GET", "HEAD"):
             return self._refuse(request)
-        context = {"title": self.opts.verbose_name_plural, "about": self.about}
+        ways = [(label, reverse(name)) for label, name in self.leads_to]
+        context = {"title": self.opts.verbose_name_plural, "about": self.about, "ways": ways}
         response: HttpResponse = super().changelist_view(request, {**context, **(extra_context or {})})
         return response
 

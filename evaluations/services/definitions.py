@@ -1,6 +1,7 @@
 """Definitions of metrics and benchmark versions that somebody wants to add: read strictly, every problem named with its field."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from evaluations.importers.base import MetricDefinition
@@ -26,7 +27,7 @@ def read_metric(given: Mapping[str, Any]) -> MetricEntry:
     if not faults:
         if found.maximum is not None and found.maximum <= found.minimum:
             faults.append(Fault("maximum", "it is not above the minimum", "leave it out where there is no largest value"))
-        if found.unit == Unit.PERCENT and (found.minimum, found.maximum) != (0, 100):
+        if found.unit == Unit.PERCENT and (found.minimum, found.maximum) != (Decimal(0), Decimal(100)):
             faults.append(Fault("maximum", "rates are percent, 0 to 100", "write 0 as `minimum` and 100 as `maximum`"))
     _raise(faults)
     return entry

@@ -38,7 +38,7 @@ def build_metric_dossier(request: SignOffRequest, *, at: datetime) -> Built:
         "metric": _words(proposal),
         "metric_before": None if before is None else _words(before),
         "measured": before is not None and Observation.objects.filter(metric__key=proposal.key).exists(),
-        "policies": sorted(Policy.objects.filter(pk__in=reading).values_list("name", flat=True)),
+        "read_by": sorted(Policy.objects.filter(pk__in=reading).values_list("name", flat=True)),
     }
     return _close(request, body, obstacles, at)
 

@@ -67,6 +67,4 @@ def test_the_runtime_role_inserts_no_definition_by_hand(committed_db, runtime_co
                 "recorded_at) SELECT 'by_hand', title, unit, better, level, family, population, definition, minimum, 'sha256:x', now() "
                 "FROM evaluations_metric LIMIT 1"
             )
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM evaluations_metric WHERE key = 'by_hand'")
-        assert cursor.fetchone() == (0,)
+    assert not Metric.objects.filter(key="by_hand").exists()

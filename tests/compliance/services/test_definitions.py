@@ -168,7 +168,7 @@ class TestAnotherWording:
         value = plain_value(bytes(request.dossier.content))
         assert value["question"]["replaces"] == known.digest
         assert (value["metric_before"]["definition"], value["metric"]["definition"]) == (METRIC["definition"], WORDS)
-        assert (value["measured"], value["policies"]) == (True, ["reads-it"])
+        assert (value["measured"], value["read_by"]) == (True, ["reads-it"])
         assert signing.sign(people[0], request).completed
         assert [row.definition for row in Metric.objects.filter(key=METRIC["key"])] == [METRIC["definition"], WORDS]
         world.judge_all()
@@ -306,7 +306,7 @@ def test_no_road_past_the_services_registers_what_nobody_signed(people: list[Use
     signing.sign(people[1], signed)
     for carried_by in (None, uuid.uuid4(), open_one.uid, signed.uid):
         row = Metric(digest=f"sha256:{'1' * 64}", sign_off_request=carried_by, **{**shipped, "key": "smuggled"})
-        with pytest.raises(IntegrityError, match="signatures of its quorum|unique"), service_transaction("smuggle"):
+        with pytest.raises(IntegrityError, match="a metric needs the signatures"), service_transaction("smuggle"):
             row.save()
         version = BenchmarkVersion(benchmark=Benchmark.objects.get(key="bench"), version="9", sign_off_request=carried_by)
         with pytest.raises(IntegrityError, match="a benchmark version needs the signatures"), service_transaction("smuggle"):
