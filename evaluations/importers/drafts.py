@@ -156,7 +156,7 @@ def numbers_of(raw: Raw, definition: MetricDefinition, faults: Faults) -> Number
     """Return value and counts, checked against each other and against the metric's range.
 
     With `k` and `n` the value is the exact rate, and a value written beside them must agree with it to half a unit of its
-    last written digit.
+    last written digit. A rate over tasks of which some errored or have no score is taken with its `k` alone.
     """
     before = len(faults)
     # Most fields are absent in most rows of a large table, so a call is made for present ones only.
@@ -246,6 +246,10 @@ def _check_counts(
     if missing > n:
         faults.append(Fault("errored", f"errored and unscored together are {missing}, more than n = {n}", "correct the counts"))
     if k is None:
+        if missing and definition.unit == "percent":
+            # 80 right of 100 with 10 errors is published as 80 by some tools and as 88.9 by others.
+            what = f"of {n} tasks {missing} errored or have no score, and whether the rate is over all of them cannot be told"
+            faults.append(Fault("k", what, "give `k`, the number of successes (of failures, where lower is better)", "missing"))
         return
     if k < 0 or k > n:
         faults.append(Fault("k", f"{plain(k)} is not between 0 and n = {n}", "count each planned task once"))
