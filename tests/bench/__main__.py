@@ -21,11 +21,12 @@ PARTS = (
     "judge", "verdicts", "compile", "peers", "store", "news", "rejudge", "impact", "import", "inspect", "ledger", "dossier", "inbox",
     "stop", "answers", "batch", "search",
 )  # fmt: skip
+FLEETS = ("news", "rejudge", "impact")
 MODULES = {
     "store": ("tests.bench.store",),
     "import": ("tests.bench.importing",),
     "inspect": ("tests.bench.inspect_log",),
-    **{part: ("tests.bench.fleet", part) for part in ("news", "rejudge", "impact")},
+    **{part: ("tests.bench.fleet", part) for part in FLEETS},
     **{part: ("tests.bench.sign_offs", part) for part in ("dossier", "inbox", "stop")},
 }
 SIZES = {
@@ -150,11 +151,13 @@ def _served(part: str, size: int) -> dict[str, Any]:
 
 
 def _database(part: str, sizes: tuple[int, ...]) -> None:
-    """Run one part in a process of its own a size, so that each has its own peak of memory, on one throwaway server."""
+    """Run one part in a process of its own a size, so that each has its own peak of memory, on a throwaway server: one for all sizes,
+    or, where the part fills a store of a stated size, one each."""
     before: dict[str, Any] | None = None
     with tempfile.TemporaryDirectory(prefix="writegate-bench-") as directory:
-        environment = {**os.environ, "WRITEGATE_DATA_DIR": directory, "WRITEGATE_SECRET_KEY": "made-up-for-the-benchmark"}
         for size in sizes:
+            data = Path(directory, str(size) if part in FLEETS else "all")
+            environment = {**os.environ, "WRITEGATE_DATA_DIR": str(data), "WRITEGATE_SECRET_KEY": "made-up-for-the-benchmark"}
             command = [sys.executable, "-m", *MODULES[part], str(size)]
             done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
             result = json.loads(done.stdout.splitlines()[-1])
@@ -162,7 +165,8 @@ def _database(part: str, sizes: tuple[int, ...]) -> None:
                 f"  ({result['seconds'] / before['seconds']:.1f} × the time for {size / before['size']:.0f} ×)" if before else ""
             )
             print(
-                f"{size:>12,}  {result['seconds']:>8.3f} s  {result['megabytes']:>6.0f} MB{growth}  {result.get('note', '')}".rstrip()
+                f"{size:>12,}  {result['seconds']:>8.3f} s  {result['megabytes']:>6.0f} MB{growth}  {result.get('note', '')}".rstrip(),
+                flush=True,
             )
             before = result
 
