@@ -162,6 +162,11 @@ def _settings() -> dict[str, Any]:
                 "schedule": REFRESH_EVERY,
                 "options": {"expires": REFRESH_EVERY},
             },
+            "watch-policies": {
+                "task": "compliance.tasks.watch_policies",
+                "schedule": WATCH_EVERY,
+                "options": {"expires": WATCH_EVERY},
+            },
             "watch-sources": {
                 "task": "compliance.tasks.watch_sources",
                 "schedule": WATCH_EVERY,

@@ -10,7 +10,7 @@ from django.conf import settings
 from compliance.selectors.drift import policies_of
 from compliance.selectors.replays import sampled_verdict_ids
 from compliance.selectors.reviewing import subject_versions_at, subject_versions_of
-from compliance.services import delivery, drift, exports, reminders, replays, sealing, silence, sweeping, uploads
+from compliance.services import delivery, drift, exports, reminders, replays, sealing, silence, sweeping, unreadable, uploads
 from compliance.services.beats import record_beat
 from compliance.services.routing import reconcile_routes as hold_routes_against_grants
 from compliance.vocabulary import ExportStatus
@@ -98,6 +98,12 @@ def sweep_grants(self: "Task[Any, dict[str, int]]") -> dict[str, int]:
 def watch_sources(self: "Task[Any, int]") -> int:
     """Tell evidence stewards of sources that have fallen silent. Returns of how many."""
     return silence.watch_sources(task_id=str(self.request.id or ""))
+
+
+@shared_task(bind=True)
+def watch_policies(self: "Task[Any, int]") -> int:
+    """Note policies in force whose texts cannot be read, and tell of them. Returns how many are new."""
+    return unreadable.watch_policies(task_id=str(self.request.id or ""))
 
 
 @shared_task(bind=True)

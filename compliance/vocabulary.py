@@ -227,6 +227,7 @@ class NoticeKind(models.TextChoices):
     DRIFT_NOTICED = "drift_noticed", "drift noticed"
     VERDICT_MISMATCHED = "verdict_mismatched", "verdict mismatched"
     SOURCE_FAILED = "source_failed", "source failed"
+    POLICY_UNREADABLE = "policy_unreadable", "policy unreadable"
 
 
 class NoticeChannel(models.TextChoices):

@@ -1,6 +1,7 @@
 """On a policy version's page: who has signed for its activation, who may still, and the way to ask for it."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -20,6 +21,7 @@ from evaluations.kernel.clock import now
 from evaluations.kernel.display import Cell, Section, Table, anchor
 from evaluations.kernel.errors import InputRefused
 from policies.admin.policies import PolicyVersionAdmin
+from policies.language.compiler import PolicyRefused
 from policies.models import PolicyVersion
 from policies.selectors.linting import check_version
 from policies.selectors.policies import version_in_force
@@ -66,7 +68,9 @@ def _row(item: SignOffRequest) -> list[Cell]:
     signed = SignOff.objects.filter(request=item, dossier=item.dossier_id).order_by("id").values_list("person_id", "meaning")
     last = dict(signed)
     if status == RequestStatus.OPEN and item.dossier is not None:
-        may = list(read_quorum(item, build_dossier(item, at=at), item.dossier, at=at).assessment.may_sign)
+        # Where a text cannot be read there is nothing to sign, and the page says so elsewhere.
+        with suppress(PolicyRefused):
+            may = list(read_quorum(item, build_dossier(item, at=at), item.dossier, at=at).assessment.may_sign)
     people = [person for person, meaning in last.items() if meaning in APPROVING]
     return [request_link(item), RequestStatus(status).label, named(people, "nobody yet"), named(may, "nobody")]
 

@@ -21,7 +21,7 @@ from policies.language.explain import sentence
 from policies.language.lint import Level
 from policies.models import PolicyVersion, System, Verdict
 from policies.selectors.blast_radius import BlastRadius, Part
-from policies.selectors.policies import compile_versions
+from policies.selectors.policies import compile_readable
 
 
 def read_dossier(dossier: Dossier) -> Mapping[str, Any]:
@@ -112,8 +112,8 @@ def _policies(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     uids = [item["verdict"]["uid"] for item in value["policies"] if item["verdict"]]
     found = Verdict.objects.filter(uid__in=uids).select_related("policy_version__policy").defer("core")
     verdicts = {str(verdict.uid): verdict for verdict in found}
-    versions = list({verdict.policy_version_id: verdict.policy_version for verdict in verdicts.values()}.values())
-    compiled = dict(zip((version.pk for version in versions), compile_versions(versions), strict=True)) if versions else {}
+    versions = {verdict.policy_version_id: verdict.policy_version for verdict in verdicts.values()}
+    compiled = compile_readable(versions.values())[0] if versions else {}
     shown = []
     for item in value["policies"]:
         verdict = verdicts.get(item["verdict"]["uid"]) if item["verdict"] else None

@@ -16,6 +16,7 @@ from evaluations.kernel.display import anchor, link, list_link, number
 from evaluations.vocabulary import Unit
 from policies.admin.marks import domain_words, result_chip
 from policies.models import Standing
+from policies.selectors.policies import noted_unreadable
 from policies.vocabulary import ANY_DOMAIN, Result
 
 ROWS_A_PAGE = 50
@@ -36,6 +37,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
     return {
         "empty": empty,
         "inbox": waiting(request),
+        "unreadable": [link(version) for version, _ in noted_unreadable()],
         "drift": None if empty else timeline(request),
         "head": None if empty else shown_head(),
         "columns": [_column(fleet, place) for place in range(len(fleet.policies))],

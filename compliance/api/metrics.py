@@ -126,6 +126,11 @@ class _Standing(Collector):
             "Verdicts that did not match when they were judged once more, counted to 10,001. Anything but 0 is an incident.",
             found.mismatches,
         )
+        yield _gauge(
+            "writegate_policies_unreadable",
+            "Texts of policies in force that could not be read, counted to 10,001. Anything but 0 is an incident.",
+            found.unreadable,
+        )
 
 
 def _gauge(name: str, words: str, value: float) -> GaugeMetricFamily:

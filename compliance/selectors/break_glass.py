@@ -14,6 +14,7 @@ from compliance.selectors.dossiers.base import person_facts
 from compliance.vocabulary import GrantKind, RequestKind, RequestStatus
 from evaluations.models import SubjectVersion
 from policies.models import System
+from policies.selectors.applicable import read_in_force
 from policies.vocabulary import Outcome, Result
 
 REVIEW_WITHIN = timedelta(hours=72)
@@ -27,7 +28,8 @@ def ordinary_road(
     """Return what a request for the same access would have met: the verdicts, and the obstacles; none where nothing was in its way."""
     roles = {membership.role for membership in live_roles(person_id=person, at=at)}
     requester: Mapping[str, Any] = person_facts(Person.objects.select_related("team").get(pk=person), roles)
-    judged = judge_access(version, systems, actions, requester=requester, at=at)
+    in_force = read_in_force()
+    judged = judge_access(version, systems, actions, requester=requester, in_force=in_force, at=at)
     return {
         "verdicts": [
             {
@@ -41,7 +43,7 @@ def ordinary_road(
             }
             for item in judged
         ],
-        "obstacles": [item._asdict() for item in obstacles_of(judged, systems, actions, version)],
+        "obstacles": [item._asdict() for item in obstacles_of(judged, systems, actions, version, unreadable=in_force.unreadable)],
     }
 
 

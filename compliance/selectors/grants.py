@@ -12,7 +12,7 @@ from compliance.selectors.sight import Sight, visible_grants
 from compliance.vocabulary import Cause, EffectiveStatus, GrantStatus, StopScope
 from evaluations.models import Benchmark, Subject, SubjectVersionMember
 from policies.models import PolicyVersion, System
-from policies.selectors.policies import compile_versions
+from policies.selectors.policies import compile_readable
 
 
 class GrantStanding(NamedTuple):
@@ -162,10 +162,11 @@ WHERE held.status = 'active' AND EXISTS (
 def _grants_reading(benchmark: str) -> list[int]:
     """Return the active grants whose dossier names a policy version with a clause on a benchmark."""
     versions = list(PolicyVersion.objects.filter(activations__isnull=False).distinct().order_by("id"))
-    reading = [
-        version.digest
-        for version, compiled in zip(versions, compile_versions(versions), strict=True)
-        if any(clause.benchmark == benchmark for clause in compiled.clauses.values())
+    compiled, unreadable = compile_readable(versions)
+    # What a text reads that cannot be read nobody can say: it may be this.
+    reading = [version.digest for version, _ in unreadable]
+    reading += [
+        held.digest for held in compiled.values() if any(clause.benchmark == benchmark for clause in held.clauses.values())
     ]
     with connection.cursor() as cursor:
         cursor.execute(_READING, [reading])

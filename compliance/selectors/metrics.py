@@ -7,10 +7,10 @@ from typing import NamedTuple
 from compliance.models import OutboxMessage, ServiceBeat
 from compliance.selectors.trail import read_ledger_head
 from compliance.vocabulary import NoticeStatus
-from policies.models import VerdictMismatch
+from policies.models import UnreadableVersion, VerdictMismatch
 
 COUNTED_MESSAGES = 10_000
-COUNTED_MISMATCHES = 10_000
+COUNTED_INCIDENTS = 10_000
 
 
 class Gauges(NamedTuple):
@@ -22,6 +22,7 @@ class Gauges(NamedTuple):
     checkpoint_age: float | None
     messages: Mapping[str, int]
     mismatches: int
+    unreadable: int
 
 
 def read_gauges(*, at: datetime) -> Gauges:
@@ -38,7 +39,8 @@ def read_gauges(*, at: datetime) -> Gauges:
         0.0 if head.oldest_pending_at is None else age(head.oldest_pending_at),
         None if head.checkpoint is None else age(head.checkpoint.signed_at),
         {str(status): _counted(status) for status in (NoticeStatus.WAITING, NoticeStatus.DEAD)},
-        VerdictMismatch.objects.order_by().values("pk")[: COUNTED_MISMATCHES + 1].count(),
+        VerdictMismatch.objects.order_by().values("pk")[: COUNTED_INCIDENTS + 1].count(),
+        UnreadableVersion.objects.order_by().values("pk")[: COUNTED_INCIDENTS + 1].count(),
     )
 
 

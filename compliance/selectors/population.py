@@ -124,6 +124,13 @@ TIES: Mapping[str, Tie] = {
         "policies_policyactivation own JOIN policies_policyversion version ON version.id = own.version_id "
         "JOIN policies_policy owner ON owner.id = version.policy_id",
     ),
+    "policies_unreadableversion": Tie(
+        "policy_version",
+        ("policy_version.found_unreadable",),
+        "owner.name || '@' || version.number",
+        "policies_unreadableversion own JOIN policies_policyversion version ON version.id = own.version_id "
+        "JOIN policies_policy owner ON owner.id = version.policy_id",
+    ),
     "policies_binding": Tie("binding", ("binding.recorded",), "sign_off_request::text", "policies_binding"),
     "policies_system": Tie("system", ("system.registered",), "key", "policies_system"),
     "policies_verdict": Tie("verdict", ("verdict.recorded",), "uid::text", "policies_verdict"),

@@ -23,7 +23,7 @@ from policies.language.compiled import Clause
 from policies.language.quorum import unite
 from policies.models import PolicyVersion, System, Verdict
 from policies.selectors.applicable import Applied, applicable_policies, read_in_force, standings_for
-from policies.selectors.policies import compile_versions
+from policies.selectors.policies import compile_readable
 
 REINSTATED = "subject_version.reinstated"
 MOST_STRANGERS = 20
@@ -104,6 +104,7 @@ class _Reader:
     def __init__(self, grants: Sequence[Grant], at: datetime) -> None:
         self._grants = grants
         self._at = at
+        self._unreadable = False
         self._versions = {grant.subject_version_id: grant.subject_version for grant in grants}
         self._signed_at = {grant.pk: grant.dossier.recorded_at for grant in grants if grant.dossier is not None}
         self._since = min(self._signed_at.values(), default=at)
@@ -130,7 +131,8 @@ class _Reader:
                 tuple(self._moved(grant, names)),
                 rulings[grant.pk],
                 strangers[grant.pk],
-                tuple(_uncovered(grant, systems[grant.pk], applied[grant.pk])),
+                # What an unreadable text covers nobody can say. The gate denies meanwhile; nothing has to end for it.
+                () if self._unreadable else tuple(_uncovered(grant, systems[grant.pk], applied[grant.pk])),
                 tuple(_new_factors(applied[grant.pk], seats[grant.pk])),
             )
             for grant in self._grants
@@ -152,6 +154,7 @@ class _Reader:
             for person in Person.objects.filter(pk__in=people).select_related("team")
         }
         in_force = read_in_force()
+        self._unreadable = bool(in_force.unreadable)
         asked: dict[Any, list[Applied]] = {}
         found: dict[int, list[Applied]] = {}
         for grant in self._grants:
@@ -192,9 +195,13 @@ class _Reader:
             }
         uids = {uid for held in places.values() for uid in held.values()}
         verdicts = {str(row.uid): row for row in Verdict.objects.filter(uid__in=uids)}
-        versions = list(PolicyVersion.objects.filter(pk__in={row.policy_version_id for row in verdicts.values()}))
-        clauses = {row.pk: held.clauses for row, held in zip(versions, compile_versions(versions), strict=True)}
-        by_uid = {uid: Signed(uid, json.loads(bytes(row.core)), clauses[row.policy_version_id]) for uid, row in verdicts.items()}
+        versions = PolicyVersion.objects.filter(pk__in={row.policy_version_id for row in verdicts.values()})
+        compiled, _ = compile_readable(versions)
+        by_uid = {
+            uid: Signed(uid, json.loads(bytes(row.core)), compiled[row.policy_version_id].clauses)
+            for uid, row in verdicts.items()
+            if row.policy_version_id in compiled
+        }
         return {pk: {place: by_uid[uid] for place, uid in held.items() if uid in by_uid} for pk, held in places.items()}
 
     def _seats(self) -> dict[int, dict[tuple[str, str], int]]:

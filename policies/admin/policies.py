@@ -1,6 +1,6 @@
 """Policies and their versions: text and meaning side by side."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.contrib import admin
@@ -27,9 +27,10 @@ from evaluations.kernel.display import (
 from evaluations.kernel.errors import DomainError
 from policies.admin.marks import state_chip
 from policies.admin.meaning import changes_section, tests_section, text_section
-from policies.models import Policy, PolicyActivation, PolicyVersion, Standing, Verdict
+from policies.models import Policy, PolicyActivation, PolicyVersion, Standing, UnreadableVersion, Verdict
 from policies.selectors.drafts import open_draft
 from policies.selectors.linting import check_version
+from policies.selectors.policies import compile_version
 from policies.vocabulary import VersionState
 
 SHOWN = 50
@@ -202,6 +203,7 @@ class PolicyVersionAdmin(ReadOnlyAdmin):
             mark=state_chip(state),
             target=("policy_version", f"{row.policy.name}@{row.number}"),
             sections=[
+                *_incidents(list(row.unreadable.all()[:SHOWN])),
                 *_explained(row, request),
                 Fields(
                     "Policy version",
@@ -226,8 +228,27 @@ def _explained(row: PolicyVersion, request: HttpRequest) -> list[Section]:
     """Return what a version changes, its text and meaning with the lint's findings, and its tests; else why it cannot be read."""
     resolved = readable_json(bytes(row.resolved))
     try:
+        # Held against its digest before it is shown as what was signed.
+        compile_version(row)
         checked = check_version(row)
         return [changes_section(row, request), text_section(row, checked, resolved), tests_section(checked)]
     except (DomainError, ValueError) as error:
-        texts = [("Text, as given and as signed", bytes(row.text).decode("utf-8", "replace")), ("Meaning, as stored", resolved)]
+        texts = [("Text, as stored", bytes(row.text).decode("utf-8", "replace")), ("Meaning, as stored", resolved)]
         return [Texts("Text and meaning", texts, note=f"The stored text cannot be read: {error}")]
+
+
+def _incidents(noted: Sequence[UnreadableVersion]) -> list[Section]:
+    """Return when a version in force was found unreadable, and in which text; nothing where it never was."""
+    if not noted:
+        return []
+    table = Table(
+        "Found unreadable, newest first",
+        ("Found", "What is wrong", "Digest of the text found", "Found by"),
+        [
+            [instant(item.recorded_at), ", ".join(item.codes), digest(item.found_digest), ActorReference(item.found_by)]
+            for item in noted
+        ],
+        empty="It was always read.",
+        note="While it is in force, the gate denies until its text is back, byte for byte as it was signed.",
+    )
+    return [table]

@@ -1,7 +1,7 @@
 """Tables of the policies app."""
 
 from policies.models.drafts import PolicyDraft
-from policies.models.policies import Binding, Policy, PolicyActivation, PolicyVersion
+from policies.models.policies import Binding, Policy, PolicyActivation, PolicyVersion, UnreadableVersion
 from policies.models.systems import System
 from policies.models.verdicts import FactsDocument, Standing, Verdict, VerdictMismatch
 
@@ -14,6 +14,7 @@ __all__ = [
     "PolicyVersion",
     "Standing",
     "System",
+    "UnreadableVersion",
     "Verdict",
     "VerdictMismatch",
 ]

@@ -1,5 +1,8 @@
 """Policies and their immutable versions."""
 
+import uuid
+
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from evaluations.kernel.clock import now
@@ -64,6 +67,30 @@ class PolicyActivation(Fact):
 
     def __str__(self) -> str:
         return f"{self.version} active"
+
+
+class UnreadableVersion(Fact):
+    """Fact. The stored text of this version could not be read while it was in force: an incident, noted once for each text found.
+
+    `codes` holds what is wrong with the text, as a compiler's problems name it; `found_digest` is that of the text as it was found.
+    """
+
+    uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    version = models.ForeignKey(PolicyVersion, on_delete=models.PROTECT, related_name="unreadable")
+    found_digest = DigestField()
+    codes = ArrayField(models.CharField(max_length=40))
+    found_by = models.CharField(max_length=200)
+    recorded_at = models.DateTimeField(default=now)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["version", "found_digest"], name="unreadable_version_is_noted_once"),
+            models.CheckConstraint(name="unreadable_version_has_codes", condition=~models.Q(codes=[])),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.version} unreadable"
 
 
 class Binding(Fact):

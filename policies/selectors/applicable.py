@@ -10,7 +10,7 @@ from policies.language.compiled import CompiledPolicy
 from policies.language.conditions import Answer, ask_values
 from policies.models import Binding, PolicyVersion, Standing, System
 from policies.selectors.bindings import join_bindings, live_bindings_by_policy, params_digest_of
-from policies.selectors.policies import compile_versions, versions_in_force
+from policies.selectors.policies import Unreadable, compile_readable, versions_in_force
 from policies.selectors.systems import domain_for
 
 CONFORMANCE, SUPPLEMENT = "conformance", "supplement"
@@ -41,11 +41,16 @@ class Applied(NamedTuple):
 
 
 class InForce(NamedTuple):
-    """Policy versions with their compiled forms and their policies' live bindings: read once, asked many times."""
+    """Policy versions with their compiled forms and their policies' live bindings: read once, asked many times.
+
+    `unreadable` are those whose texts cannot be read. Nobody can say what they cover, so whoever asks is denied, whatever the others
+    say.
+    """
 
     versions: Sequence[PolicyVersion]
     compiled: Sequence[CompiledPolicy]
     bindings: Mapping[int, Sequence[Binding]]
+    unreadable: Sequence[Unreadable] = ()
 
 
 class Forbidden(NamedTuple):
@@ -91,7 +96,10 @@ def system_facts(system: System) -> dict[str, Any]:
 def read_in_force(versions: Sequence[PolicyVersion] | None = None) -> InForce:
     """Return the versions in force, or the given ones (with `policy` loaded), ready for many questions."""
     chosen = versions_in_force() if versions is None else versions
-    return InForce(chosen, compile_versions(chosen), live_bindings_by_policy({version.policy_id for version in chosen}))
+    compiled, unreadable = compile_readable(chosen)
+    readable = [version for version in chosen if version.pk in compiled]
+    bindings = live_bindings_by_policy({version.policy_id for version in readable})
+    return InForce(readable, [compiled[version.pk] for version in readable], bindings, unreadable)
 
 
 def applicable_policies(
@@ -108,7 +116,7 @@ def applicable_policies(
 
     The versions in force are asked, or the given ones (with `policy` loaded): so a draft shows what it would cover. The number of
     queries does not grow with policies, systems or actions; with `in_force`, read before, there is none. The conformance profile never
-    applies.
+    applies. What a text covers that cannot be read nobody can say: `InForce.unreadable` names those.
     """
     held = in_force or read_in_force(versions)
     asks = {

@@ -1,9 +1,10 @@
 """Reads about policies, and compiled policies: the one thing that is cached, because it never changes."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 from django.conf import settings
 
@@ -16,7 +17,7 @@ from policies.language.compiler import PolicyRefused, compile_policy
 from policies.language.facts import MetricFacts, Metrics
 from policies.language.meaning import MeaningChange, changes_of_meaning
 from policies.language.names import MetricLike, Names
-from policies.models import Policy, PolicyActivation, PolicyVersion
+from policies.models import Policy, PolicyActivation, PolicyVersion, UnreadableVersion
 from policies.vocabulary import VersionState
 
 COMPILED_KEPT = 1_024
@@ -28,6 +29,13 @@ class PolicyTampered(PolicyRefused):
     """The stored text is not the one that was proposed: somebody has gone round both locks."""
 
     code = "policy_tampered"
+
+
+class Unreadable(NamedTuple):
+    """A version whose stored text cannot be read, and the codes of what is wrong with it, in order."""
+
+    version: PolicyVersion
+    codes: tuple[str, ...]
 
 
 def known_names() -> Names:
@@ -59,16 +67,36 @@ def readable_versions(versions: Sequence[PolicyVersion]) -> list[PolicyVersion]:
 
     By a version that is left out nothing is judged, and the gate denies whatever it covers, `policy_unreadable`.
     """
-    readable = []
+    compiled, unreadable = compile_readable(versions)
+    for version, codes in unreadable:
+        logger.error("policy %s cannot be read, and judges nothing: %s", version, ", ".join(codes))
+    return [version for version in versions if version.pk in compiled]
+
+
+def compile_readable(versions: Iterable[PolicyVersion]) -> tuple[dict[int, CompiledPolicy], list[Unreadable]]:
+    """Return the compiled form of each version that can be read, by its id, and the others, after one read of the registry."""
+    compiled: dict[int, CompiledPolicy] = {}
+    unreadable: list[Unreadable] = []
     metrics = _definitions()
     for version in versions:
         try:
-            _compile(bytes(version.text), version.digest, metrics)
+            compiled[version.pk] = _compile(bytes(version.text), version.digest, metrics)
         except PolicyRefused as refusal:
-            logger.error("policy %s cannot be read, and judges nothing: %s", version, refusal)  # noqa: TRY400 - no trace is needed
-        else:
-            readable.append(version)
-    return readable
+            unreadable.append(Unreadable(version, tuple(sorted({problem.code for problem in refusal.problems}))))
+    return compiled, unreadable
+
+
+def unreadable_in_force() -> list[Unreadable]:
+    """Return the versions in force that cannot be read: no door lets such a text in, so somebody has gone round both locks."""
+    return compile_readable(versions_in_force())[1]
+
+
+def noted_unreadable() -> list[Unreadable]:
+    """Return those versions in force that were found unreadable and still are: nothing is read of the others."""
+    in_force = PolicyActivation.objects.order_by("policy_id", "-id").distinct("policy_id").values("version")
+    noted = UnreadableVersion.objects.filter(version__in=in_force).order_by().values("version")
+    versions = list(PolicyVersion.objects.filter(pk__in=noted).select_related("policy").order_by("policy__name"))
+    return compile_readable(versions)[1] if versions else []
 
 
 def _definitions() -> tuple[tuple[str, MetricLike], ...]:

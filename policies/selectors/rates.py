@@ -13,7 +13,7 @@ from evaluations.vocabulary import MetricFamily, Unit
 from policies.language.compiled import Assertion, Clause, CompiledPolicy, assertions_of
 from policies.models import PolicyVersion, Standing
 from policies.selectors.bindings import params_digest_of
-from policies.selectors.policies import compile_versions, versions_in_force, versions_to_keep_judged
+from policies.selectors.policies import compile_readable, compile_versions, versions_in_force, versions_to_keep_judged
 from policies.vocabulary import ANY_DOMAIN
 
 MOST_SUBJECTS = 500
@@ -60,7 +60,11 @@ def policy_pairs() -> list[Pair]:
     versions.sort(key=lambda version: (version.policy_id not in in_force, version.policy.name))
     families = {key: item.family for key, item in metric_definitions().items()}
     pairs = []
-    for version, compiled in zip(versions, compile_versions(versions), strict=True):
+    readable, _ = compile_readable(versions)
+    for version in versions:
+        compiled = readable.get(version.pk)
+        if compiled is None:
+            continue
         bars = _bars(compiled)
         refusal = _first(bars, families, MetricFamily.REFUSAL, higher=True)
         harm = _first(bars, families, MetricFamily.HARM, higher=False)

@@ -18,11 +18,9 @@ from compliance.selectors.dossiers.access import deciding_of
 from evaluations.kernel.canonical import timestamp
 from evaluations.kernel.prepared import bigints, fetch_prepared, ints, texts
 from policies.language.compiled import CompiledPolicy
-from policies.language.compiler import PolicyRefused
 from policies.models import PolicyVersion, System, Verdict
 from policies.selectors.applicable import CONFORMANCE, InForce, read_in_force
 from policies.selectors.bindings import join_bindings, params_digest_of
-from policies.selectors.policies import compile_version
 from policies.selectors.systems import domain_for
 
 MOST_EVIDENCE = 20
@@ -131,9 +129,13 @@ class _Place(NamedTuple):
 class _InForce:
     """The versions in force under one set of ids, and what they come to at each system that was asked about."""
 
-    def __init__(self, in_force: InForce, refused: Sequence[Value]) -> None:
+    def __init__(self, in_force: InForce) -> None:
         self._in_force = in_force
-        self._refused = refused
+        # No door lets such a text in. However it came into force, nobody can say what it covers: it denies everything.
+        self.refused: Sequence[Value] = [
+            {"policy": version.policy.name, "version": version.number, "digest": version.digest, "refused": list(codes)}
+            for version, codes in in_force.unreadable
+        ]
         self._places: dict[tuple[str, int, str], _Place] = {}
 
     def at(self, action: str, system: int, domain: str) -> _Place:
@@ -146,7 +148,7 @@ class _InForce:
         return found
 
     def _make(self, action: str, place: System) -> _Place:
-        rows: list[Value] = list(self._refused)
+        rows: list[Value] = list(self.refused)
         policies: dict[str, CompiledPolicy] = {}
         for version, compiled in zip(self._in_force.versions, self._in_force.compiled, strict=True):
             if compiled.profile == CONFORMANCE or action not in compiled.actions:
@@ -166,24 +168,21 @@ class _InForce:
         return _Place(rows, policies)
 
 
-@lru_cache(maxsize=8)
 def _in_force(active: str | None, bound: str | None, metrics: int) -> _InForce:
-    """Return the versions in force. The ids of all that decides it are the key, and rows under them never change."""
+    """Return the versions in force. The ids of all that decides it are the key, and no door changes the rows under them."""
+    held = _kept_in_force(active, bound, metrics)
+    if held.refused:
+        # Somebody has changed one past every door, and may put it back: it is read again, until it can be.
+        _kept_in_force.cache_clear()
+    return held
+
+
+@lru_cache(maxsize=8)
+def _kept_in_force(active: str | None, bound: str | None, metrics: int) -> _InForce:
     del bound, metrics
     ids = [int(pk) for pk in (active or "").split(",") if pk]
     versions = PolicyVersion.objects.filter(pk__in=ids).select_related("policy").order_by("policy__name")
-    readable, refused = [], []
-    for version in versions:
-        try:
-            compile_version(version)
-        except PolicyRefused as refusal:
-            # No door lets such a text in. However it came into force, nobody can say what it covers: it denies everything.
-            codes = sorted({problem.code for problem in refusal.problems})
-            row = {"policy": version.policy.name, "version": version.number, "digest": version.digest, "refused": codes}
-            refused.append(row)
-        else:
-            readable.append(version)
-    return _InForce(read_in_force(readable), refused)
+    return _InForce(read_in_force(list(versions)))
 
 
 # --- verdicts: what a judgement core says never changes under its digest

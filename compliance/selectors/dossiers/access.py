@@ -15,8 +15,17 @@ from evaluations.models import Evidence, SubjectVersion, SubjectVersionMember
 from policies.language.compiled import Rule
 from policies.language.quorum import unite
 from policies.models import FactsDocument, Standing, System, Verdict
-from policies.selectors.applicable import Applied, StandingKey, applicable_policies, ask_facts, standings_for
+from policies.selectors.applicable import (
+    Applied,
+    InForce,
+    StandingKey,
+    applicable_policies,
+    ask_facts,
+    read_in_force,
+    standings_for,
+)
 from policies.selectors.blast_radius import blast_radius, joined
+from policies.selectors.policies import Unreadable
 from policies.vocabulary import Outcome, Result
 
 LIVE = (GrantStatus.ACTIVE, GrantStatus.SUSPENDED)
@@ -44,7 +53,10 @@ def build_access_dossier(request: SignOffRequest, *, at: datetime) -> Built:
     version = SubjectVersion.objects.select_related("subject").get(pk=request.subject_version_id)
     systems = tuple(System.objects.filter(sign_off_requests__request=request).order_by("key"))
     requester = requester_facts(request, at=at)
-    judged = judge_access(version, systems, proposal.actions, requester=requester, asked=proposal.waivers, at=at)
+    in_force = read_in_force()
+    judged = judge_access(
+        version, systems, proposal.actions, requester=requester, asked=proposal.waivers, in_force=in_force, at=at
+    )
     quorum = unite([item.applied.compiled.sign_offs for item in judged if item.applied.compiled.sign_offs is not None])
     uids = {uid for item in judged if item.core for rule in item.core["rules"] for uid in deciding_of(rule)}
     submitters = Evidence.objects.filter(uid__in=uids).order_by().values_list("submitted_by", flat=True).distinct()
@@ -81,7 +93,7 @@ def build_access_dossier(request: SignOffRequest, *, at: datetime) -> Built:
         asks=[ask_facts(version.subject, proposal.actions[0], system, requester, at) for system in systems],
         systems=systems,
         obstacles=[
-            *obstacles_of(judged, systems, proposal.actions, version),
+            *obstacles_of(judged, systems, proposal.actions, version, unreadable=in_force.unreadable),
             *_obstacles_of_waivers(proposal, judged),
             *_obstacles_of_time(proposal, judged, at),
             *_obstacles_of_renewal(request),
@@ -97,10 +109,13 @@ def judge_access(
     *,
     requester: Mapping[str, Any] | None,
     asked: Sequence[AskedWaiver] = (),
+    in_force: InForce | None = None,
     at: datetime,
 ) -> list[Judged]:
     """Return every policy that applies to an access, with its standing verdict and the waivers that cover or would cover it."""
-    applied = applicable_policies(subject=version.subject, actions=actions, systems=systems, requester=requester, at=at)
+    applied = applicable_policies(
+        subject=version.subject, actions=actions, systems=systems, requester=requester, at=at, in_force=in_force
+    )
     standings = standings_for(applied, [version.pk])
     held = live_waivers([version.pk], at=at)
     return [judge_applied(item, version.pk, standings=standings, waivers=held, asked=asked) for item in applied]
@@ -133,10 +148,21 @@ def judge_applied(
 
 
 def obstacles_of(
-    judged: Sequence[Judged], systems: Sequence[System], actions: Sequence[str], version: SubjectVersion
+    judged: Sequence[Judged],
+    systems: Sequence[System],
+    actions: Sequence[str],
+    version: SubjectVersion,
+    *,
+    unreadable: Sequence[Unreadable],
 ) -> list[Obstacle]:
-    """Return why the access cannot be approved now; empty where every applicable policy is satisfied."""
-    found: list[Obstacle] = []
+    """Return why the access cannot be approved now; empty where every applicable policy is satisfied.
+
+    `unreadable` are the versions in force whose texts cannot be read: any of them may cover it.
+    """
+    found = [
+        Obstacle("policy_unreadable", f"the stored text of `{held}`, which is in force, cannot be read, nor what it covers")
+        for held, _ in unreadable
+    ]
     for system in systems:
         for action in actions:
             covering = [item for item in judged if item.applied.system.pk == system.pk and action in item.applied.actions]

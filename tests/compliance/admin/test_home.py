@@ -74,7 +74,7 @@ def test_home_takes_a_handful_of_queries_however_many_candidates(world: World, c
         for number in range(60):
             subject = apply_register_subject(actor=system_job("tests"), key=f"model-{number:03}", kind="model", candidate=True)
             apply_register_subject_version(actor=system_job("tests"), subject=subject, pin={"snapshot": str(number)})
-    assert few == count() == 15
+    assert few == count() == 16
     assert "Page 1 of 2" in text_of(console)
     assert "Page 2 of 2" in text_of(console, p="2")
     assert "not judged yet" in text_of(console, p="2")
