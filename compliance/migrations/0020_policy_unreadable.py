@@ -23,7 +23,7 @@ NAME = "notice_kind_is_known"
 
 
 class Migration(migrations.Migration):
-    dependencies = [("compliance", "0018_source_notices")]
+    dependencies = [("compliance", "0019_signed_definitions")]
 
     operations = [
         migrations.RemoveConstraint(model_name="outboxmessage", name=NAME),
