@@ -33,6 +33,12 @@ def carried_metrics() -> dict[tuple[str, str], frozenset[str]]:
     return {(key, version): frozenset(metrics) for key, version, metrics in rows}
 
 
+def exposures() -> dict[tuple[str, str], str]:
+    """Return whether the tasks of each benchmark version lie open (a word of `Exposure`), by (benchmark, version)."""
+    rows = BenchmarkVersion.objects.values_list("benchmark__key", "version", "exposure")
+    return {(key, version): exposure for key, version, exposure in rows}
+
+
 def importer_registry() -> Registry:
     """Return the names that an importer may meet."""
     return Registry(

@@ -15,10 +15,10 @@ from evaluations.kernel.display import Cell, Custom, Section, link, number, said
 from evaluations.models import Evidence, Metric, Ruling, Subject
 from evaluations.selectors.evidence import SeenObservation
 from evaluations.selectors.measures import MeasureGroup, measures_of
-from evaluations.selectors.registry import current_metrics
+from evaluations.selectors.registry import current_metrics, exposures
 from evaluations.selectors.subjects import newest_version
 from evaluations.vocabulary import Better, Unit
-from policies.admin.marks import domain_words, reason_words, result_chip
+from policies.admin.marks import EXPOSURE_WORDS, domain_words, reason_words, result_chip
 from policies.admin.reading import CONFIDENCE, shown_interval
 from policies.language.results import Result
 from policies.language.statistics import interval_of
@@ -66,7 +66,7 @@ class _Reader:
         ruled = {item.evidence for group in groups for item in group.newest if item.ruling}
         rulings = Ruling.objects.filter(evidence__uid__in=ruled).order_by("id").values_list("evidence__uid", "reason")
         self._reasons: Mapping[str, str] = {str(uid): reason for uid, reason in rulings}
-        self._metrics = current_metrics()
+        self._metrics, self._exposures = current_metrics(), exposures()
         self._stands = stands
         self._at = at
 
@@ -79,6 +79,7 @@ class _Reader:
             "metric": link(metric, metric.title or metric.key),
             "test": f"{first.benchmark} {first.version}",
             "slice": domain_words(first.slice),
+            "exposure": EXPOSURE_WORDS[self._exposures[first.benchmark, first.version]],
             "first": self._side(first, metric),
             "drawing": _drawing(first, metric, stands),
             "bars": [self._bar(item, metric) for item in stands[:MOST_BARS]],

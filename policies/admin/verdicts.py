@@ -1,5 +1,6 @@
 """Verdicts and standings: from the answer to its rules, their evidence and the documents behind."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import admin
@@ -27,11 +28,14 @@ from evaluations.kernel.display import (
     words,
 )
 from evaluations.models import Evidence, Subject, SubjectVersion
-from evaluations.vocabulary import Domain
-from policies.admin.marks import NOTE_WORDS, domain_words, reason_words, result_chip
+from evaluations.selectors.registry import exposures
+from evaluations.vocabulary import Domain, Exposure
+from policies.admin.marks import EXPOSURE_WORDS, NOTE_WORDS, domain_words, reason_words, result_chip
 from policies.admin.reading import Reading, RuleView, read_verdict
 from policies.models import Standing, Verdict
 from policies.vocabulary import ANY_DOMAIN, Outcome
+
+Exposures = Mapping[tuple[str, str], str]
 
 SHOWN = 50
 NEWEST = 20
@@ -312,10 +316,11 @@ def _rules(row: Verdict, reading: Reading) -> dict[str, Any]:
     found = {
         str(item.uid): item for item in Evidence.objects.filter(uid__in=reading.evidence).select_related("document", "source")
     }
-    return {"rules": [_rule(view, found) for view in reading.rules], "trouble": reading.trouble}
+    stated = exposures() if found else {}
+    return {"rules": [_rule(view, found, stated) for view in reading.rules], "trouble": reading.trouble}
 
 
-def _rule(view: RuleView, found: dict[str, Evidence]) -> dict[str, Any]:
+def _rule(view: RuleView, found: dict[str, Evidence], stated: Exposures) -> dict[str, Any]:
     result = view.result
     return {
         "view": view,
@@ -328,12 +333,12 @@ def _rule(view: RuleView, found: dict[str, Evidence]) -> dict[str, Any]:
         "note": "" if view.sentence else NOTE_WORDS.get(result.note, ""),
         "clause": result.clause,
         "model": result.model,
-        "candidates": [_candidate(item, found) for item in view.candidates],
-        "children": [_rule(child, found) for child in view.children],
+        "candidates": [_candidate(item, found, stated) for item in view.candidates],
+        "children": [_rule(child, found, stated) for child in view.children],
     }
 
 
-def _candidate(item: Any, found: dict[str, Evidence]) -> dict[str, Any]:
+def _candidate(item: Any, found: dict[str, Evidence], stated: Exposures) -> dict[str, Any]:
     fact = item.fact
     evidence = found.get(fact["evidence"])
     return {
@@ -348,6 +353,7 @@ def _candidate(item: Any, found: dict[str, Evidence]) -> dict[str, Any]:
         "model": item.model,
         "slice": fact["slice"],
         "version": f"{fact['benchmark']} {fact['version']}",
+        "exposure": EXPOSURE_WORDS[stated.get((fact["benchmark"], fact["version"]), Exposure.UNKNOWN)],
         "reason": ticked(item.why or reason_words(fact["reason"])),
         "counts": fact["reason"] == "",
         "decides": item.decides,

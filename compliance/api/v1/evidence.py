@@ -22,7 +22,7 @@ from compliance.vocabulary import Scope
 from evaluations.importers import writegate_json
 from evaluations.models import Evidence
 from evaluations.selectors.evidence import is_self_judged
-from evaluations.vocabulary import About, Provenance, RulingKind, RunStatus, Unit
+from evaluations.vocabulary import About, Exposure, Provenance, RulingKind, RunStatus, Unit
 
 UID = text_in_path("uid", "The evidence's id.", format="uuid")
 IDEMPOTENCY_KEY = Parameter(
@@ -40,6 +40,11 @@ class ObservationSerializer(serializers.Serializer[Any]):
     metric = serializers.CharField(source="metric.key")
     benchmark = serializers.CharField(source="benchmark_version.benchmark.key")
     version = serializers.CharField(source="benchmark_version.version")
+    exposure = Words(
+        Exposure,
+        source="benchmark_version.exposure",
+        help_text="Whether its tasks lie open: a model may have been trained on those.",
+    )
     slice = serializers.CharField()
     value = Exact()
     unit = Words(Unit, source="metric.unit")

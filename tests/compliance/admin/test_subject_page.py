@@ -99,7 +99,8 @@ class TestMeasures:
         text = text_of(html)
         assert "95 % · 93.7–96.1 · n 1000" in text
         assert "84.433962 % · 79.7–88.4 · n 212" in text
-        assert "gym 2026-07, HR" in text
+        assert "gym 2026-07, HR; its tasks are public" in text
+        assert "mole 2026-09, overall; public or private: not stated" in text
         assert "at least 80 % by strict-for-tests" in text
         assert "10 days since the run" in text
         assert ">board results.csv</a>" in html

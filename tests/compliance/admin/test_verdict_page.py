@@ -96,6 +96,10 @@ def test_every_candidate_leads_to_its_evidence_and_that_to_its_document(world: W
     assert reverse("admin:evaluations_document_download", args=[evidence.document_id]) in console.get(document).content.decode()
 
 
+def test_every_candidate_tells_whether_the_tasks_lay_open(world: World, console: Client) -> None:
+    assert "its tasks are public" in page_of(console, world.verdict("clears"))
+
+
 def test_nothing_measured_says_so_and_does_not_read_as_safe(world: World, console: Client) -> None:
     text = text_of(page_of(console, world.verdict("nobody-measured")))
     assert "Not measured is not safe" in text

@@ -138,9 +138,10 @@ def build_world() -> World:
             maximum = definition.get("maximum")
             numbers = {"minimum": Decimal(definition["minimum"]), "maximum": None if maximum is None else Decimal(maximum)}
             apply_register_metric(actor=actor, definition={**definition, **numbers})
-        for key, version in (("gym", "2026-07"), ("mole", "2026-09")):
+        for key, version, exposure in (("gym", "2026-07", "public"), ("mole", "2026-09", "unknown")):
             benchmark = apply_register_benchmark(actor=actor, key=key, title=key.title(), url="https://example.org/bench")
-            apply_register_benchmark_version(actor=actor, benchmark=benchmark, version=version, tasks=1000, harness="gym 1.2")
+            facts = {"tasks": 1000, "harness": "gym 1.2", "exposure": exposure}
+            apply_register_benchmark_version(actor=actor, benchmark=benchmark, version=version, **facts)
         board = apply_register_source(actor=actor, key="board", title="A public board", url="javascript:alert(1)")
         apply_assign_trust(actor=actor, source=board, tier="independent", reason="method published and repeated")
         paper = apply_register_source(actor=actor, key="paper", title="A paper")

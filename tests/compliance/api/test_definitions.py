@@ -59,6 +59,11 @@ def test_a_benchmark_is_proposed_signed_and_listed(people: list[User]) -> None:
     (version,) = as_person(people[0]).get("benchmarks/payroll-gym").json()["versions"]
     assert (version["version"], version["tasks"], version["exposure"]) == ("2026-11", 120, "private")
     assert (version["metrics"], version["sign_off_request"]) == (["infeasible_refusal_rate"], str(request.uid))
+    own, other = world.observation("91", benchmark="payroll-gym", version="2026-11"), world.observation("90")
+    world.submit(world.submission("model-a", own, other))
+    (evidence,) = as_person(people[0]).get("evidence").json()["results"]
+    shown = as_person(people[0]).get(f"evidence/{evidence['uid']}").json()["observations"]
+    assert {item["benchmark"]: item["exposure"] for item in shown} == {"payroll-gym": "private", "bench": "unknown"}
 
 
 def test_a_token_proposes_for_its_person_and_never_signs(people: list[User]) -> None:
