@@ -35,7 +35,7 @@ from typing import Any, BinaryIO
 
 from evaluations.importers.base import DocumentDraft, EvidenceDraft, ObservationDraft, Pair, Problems, Registry
 from evaluations.importers.decoding import check_encoding, decode_text, read_bounded, text_lines
-from evaluations.importers.drafts import JUDGE_FIELDS, evidence_of, judge_of, numbers_of, run_identity, target_of
+from evaluations.importers.drafts import JUDGE_FIELDS, Target, evidence_of, judge_of, numbers_of, run_identity, target_of
 from evaluations.importers.fields import (
     Fault,
     Faults,
@@ -88,6 +88,8 @@ OBSERVATION_FIELDS = (
     "as_written",
     "judge",
 )
+TARGET_FIELDS = ("metric", "benchmark", "version", "slice", "unit")
+MAX_TARGETS = 10_000
 RUN_FIELDS = ("status", "ended_at")
 HARNESS_FIELDS = ("name", "version")
 
@@ -187,6 +189,7 @@ class _Reader:
         self.text = text
         self.located: Located | None = None
         self.seen: dict[int, str] = {}
+        self.targets: dict[tuple[object, ...], Target] = {}
 
     def add(self, fault: Fault, path: Path, line: int) -> None:
         if self.text is not None:
@@ -353,18 +356,33 @@ class _Reader:
             return None
         raw = self.object_at(value, OBSERVATION_FIELDS, path, line)
         faults: Faults = []
-        target = target_of(raw, registry=self.registry, faults=faults)
+        target = self.target(raw, faults)
         numbers = numbers_of(raw, target.definition, faults) if target is not None else None
         self.report(faults, path, line)
-        place = (*path, "judge")
-        given = self.object_at(raw.get("judge"), JUDGE_FIELDS, place, line)
-        faults = []
-        models = self.names(given.get("models"), (*place, "models"), line)
-        judge = judge_of(given, models=models, faults=faults)
-        self.report(faults, place, line)
+        judge = self.judge(raw["judge"], (*path, "judge"), line) if raw.get("judge") is not None else None
         if target is None or numbers is None:
             return None
         return ObservationDraft(target.definition.key, target.benchmark, target.version, target.slice, *numbers, judge, locator)
+
+    def target(self, raw: Raw, faults: Faults) -> Target | None:
+        # A large file says the same few over and over. A number in the place of a text is none of them, and is refused anew.
+        spelled = tuple(raw.get(field) for field in TARGET_FIELDS)
+        plain = all(each is None or type(each) is str for each in spelled)
+        known = self.targets.get(spelled) if plain else None
+        if known is not None:
+            return known
+        target = target_of(raw, registry=self.registry, faults=faults)
+        if target is not None and plain and len(self.targets) < MAX_TARGETS:
+            self.targets[spelled] = target
+        return target
+
+    def judge(self, value: object, path: Path, line: int) -> dict[str, Any] | None:
+        given = self.object_at(value, JUDGE_FIELDS, path, line)
+        faults: Faults = []
+        models = self.names(given.get("models"), (*path, "models"), line)
+        judge = judge_of(given, models=models, faults=faults)
+        self.report(faults, path, line)
+        return judge
 
     def refuse_duplicate(self, draft: EvidenceDraft, observation: ObservationDraft, path: Path, line: int) -> None:
         key = hash((draft.subject_as_written, draft.run_ended_at, *run_identity(draft), *observation[:4]))

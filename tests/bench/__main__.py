@@ -18,13 +18,14 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = (
-    "judge", "verdicts", "compile", "peers", "store", "news", "rejudge", "impact", "import", "inspect", "ledger", "dossier", "inbox",
-    "stop", "answers", "batch", "search",
+    "judge", "verdicts", "compile", "peers", "store", "news", "rejudge", "impact", "import", "lines", "inspect", "ledger",
+    "dossier", "inbox", "stop", "answers", "batch", "search",
 )  # fmt: skip
 FLEETS = ("news", "rejudge", "impact")
 MODULES = {
     "store": ("tests.bench.store",),
-    "import": ("tests.bench.importing",),
+    "import": ("tests.bench.importing", "csv"),
+    "lines": ("tests.bench.importing", "jsonl"),
     "inspect": ("tests.bench.inspect_log",),
     **{part: ("tests.bench.fleet", part) for part in FLEETS},
     **{part: ("tests.bench.sign_offs", part) for part in ("dossier", "inbox", "stop")},
@@ -36,6 +37,7 @@ SIZES = {
     "rejudge": (20_000, 60_000, 200_000),
     "impact": (1_000, 3_000, 10_000),
     "import": (10_000, 100_000, 1_000_000),
+    "lines": (10_000, 100_000, 1_000_000),
     "inspect": (780, 7_800, 78_000),
     "dossier": (100, 1_000, 10_000),
     "inbox": (1_000, 10_000, 100_000),
@@ -55,6 +57,7 @@ TARGETS = {
     "impact": "a version against the one in force, 10,000 subjects with 200 observations each: at most 30 s",
     "store": "10,000 subject versions × one policy, judged from PostgreSQL and stored: at most 6 s and 400 MB",
     "import": "1,000,000 observations of a CSV by COPY: at most 40 s and 300 MB",
+    "lines": "our own JSON Lines by COPY: 100,000 observations a second",
     "inspect": "a 1 GB Inspect archive (78,000 samples) to its observations: at most 5 s and 200 MB",
     "dossier": "a request's page with 10,000 pieces of evidence behind it: at most 300 ms and 30 queries",
     "inbox": "an approver's home page with 100,000 requests waiting: at most 300 ms and 30 queries",
