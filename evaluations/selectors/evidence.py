@@ -74,6 +74,14 @@ _MEANING = """
     LIMIT 1
 """
 
+# A harness is part of what an agent is: what was measured of the agent under another one is about another agent, whatever its name.
+# Evidence that states none rests on whoever said that its name means this version.
+_OTHER_HARNESS = """e.about = 'agent' AND e.harness <> '' AND e.harness <> (
+    SELECT concat_ws(' ', pin.harness ->> 'name', pin.harness ->> 'version')
+    FROM evaluations_subjectversion v, LATERAL (SELECT convert_from(v.pin, 'UTF8')::jsonb #> '{pin,harness}' AS harness) pin
+    WHERE v.id = meaning.subject_version_id AND pin.harness IS NOT NULL
+)"""
+
 # Built from constants of this module alone; every value is a bound parameter. What is asked about evidence is asked once for each
 # piece of it, before its observations are joined.
 #
@@ -91,7 +99,7 @@ WITH named AS MATERIALIZED (
     SELECT e.id, meaning.subject_version_id AS version_id, e.uid::text AS uid, e.subject_as_written, s.key AS source,
         coalesce(t.tier, '') AS trust, e.provenance, e.attested, e.run_status,
         coalesce(e.run_ended_at, e.published_at) AS ended_at, e.run_ended_at IS NOT NULL AS run_ended, e.harness, e.about,
-        CASE WHEN e.answered_as_written = '{{}}' THEN '' WHEN (
+        CASE WHEN {_OTHER_HARNESS} THEN 'identity_contested' WHEN e.answered_as_written = '{{}}' THEN '' WHEN (
             SELECT bool_and(
                 name = e.subject_as_written OR meaning.subject_version_id IS NOT DISTINCT FROM ({_MEANING.format(name="name")})
             )

@@ -32,7 +32,7 @@ REASON_WORDS: dict[str, str] = {
     Reason.NO_DOMAIN: "the policy asks per domain, and no system is meant",
     Reason.NOT_YET_ENDED: "the run ended after the instant judged",
     Reason.IDENTITY_UNRESOLVED: "it is not known who answered",
-    Reason.IDENTITY_CONTESTED: "another model may have answered",
+    Reason.IDENTITY_CONTESTED: "another model or harness may have answered",
     Reason.OTHER_KIND: "measured on the other of model and agent",
     Reason.OTHER_METRIC: "another metric",
     Reason.OTHER_BENCHMARK: "another benchmark",

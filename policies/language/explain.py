@@ -197,7 +197,7 @@ def _why_not(reason: str, clause: Clause, seen: _Seen) -> str:
         Reason.NO_DOMAIN: "the policy asks about the system's domain, and no system with a domain is named",
         Reason.NOT_YET_ENDED: f"its run had not ended by the instant judged ({ended})",
         Reason.IDENTITY_UNRESOLVED: f"the name {detail} is not known to mean this subject version",
-        Reason.IDENTITY_CONTESTED: f"it is contested which model answered under the name {detail}",
+        Reason.IDENTITY_CONTESTED: f"it is contested which model or harness answered under the name {detail}",
         Reason.OTHER_KIND: f"it is about the {seen.detail}, and the policy asks about the {clause.about}",
         Reason.OTHER_METRIC: f"it measures {detail}, not `{clause.metric}`",
         Reason.OTHER_BENCHMARK: f"it is on {detail}, not on `{clause.benchmark}`",

@@ -15,7 +15,7 @@ _CEILING = Context(prec=60, rounding=ROUND_CEILING)
 _CENT, _SIX_PLACES = Decimal("0.01"), Decimal("0.000001")
 _LIFTED = {
     Reason.IDENTITY_UNRESOLVED: "the name it was measured under were assigned to this subject",
-    Reason.IDENTITY_CONTESTED: "it were settled which model answered",
+    Reason.IDENTITY_CONTESTED: "it were settled which model or harness answered",
     Reason.TRUST_TOO_LOW: "its source were trusted as `{clause.min_trust}`",
     Reason.PROVENANCE_TOO_WEAK: "it were held as `{clause.min_provenance}`",
     Reason.NOT_ATTESTED: "it carried a verified signature",

@@ -7,10 +7,12 @@ import pytest
 
 from compliance.vocabulary import RequestKind
 from evaluations.importers import writegate_json
+from evaluations.kernel.canonical import digest
 from evaluations.kernel.clock import now
 from evaluations.kernel.services import service_transaction
 from evaluations.models import Evidence, Source, SubjectVersion
 from evaluations.selectors.evidence import SeenObservation, is_self_judged, observations_about
+from evaluations.services.agents import register_agent
 from evaluations.services.evidence import apply_rule_on_evidence, dispute_evidence
 from evaluations.services.sources import apply_register_source, assign_trust
 from evaluations.services.subjects import assign_alias
@@ -84,6 +86,27 @@ def test_the_model_that_answered_must_be_the_model_asked(answered: list[str], pr
     version, _ = world.register("m", "other")
     world.submit(world.submission("m", answered_by=answered))
     assert [item.identity_problem for item in seen(version)] == [problem]
+
+
+@pytest.mark.parametrize(
+    ("about", "harness", "problem"),
+    [
+        ("agent", {"name": "react", "version": "2"}, ""),
+        ("agent", {"name": "react", "version": "2.1"}, "identity_contested"),
+        ("agent", {"name": "react"}, "identity_contested"),
+        ("agent", {"name": "planner", "version": "2"}, "identity_contested"),
+        ("agent", None, ""),
+        # Under what a model was tested is no part of what it is.
+        ("model", {"name": "planner", "version": "2"}, ""),
+    ],
+)
+def test_what_an_agent_did_under_another_harness_is_not_about_it(about: str, harness: object, problem: str) -> None:
+    world.register("m")
+    pinned = {"prompt_digest": digest("prompt"), "tool_manifest_digest": digest("tools"), "models": ["m"]}
+    made = register_agent(actor=world.ACTOR, key="hr-agent", harness={"name": "react", "version": "2"}, **pinned)
+    assign_alias(actor=world.ACTOR, name_as_written="the agent", subject_version=made.version)
+    world.submit(world.submission("the agent", about=about, harness=harness))
+    assert [item.identity_problem for item in seen(made.version)] == [problem]
 
 
 def test_the_trust_known_then_counts_then() -> None:
