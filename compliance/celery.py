@@ -19,7 +19,8 @@ from compliance.connections import parse_address
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compliance.settings")
 
-# Seconds. A message becomes visible again when its worker is killed, so the first must be above every task's hard limit.
+# Seconds. A message becomes visible again when its worker is killed, so the first must be above every task's hard limit. The one task
+# with a longer limit of its own, `read_upload`, locks its file: whoever is sent to it meanwhile leaves at once.
 VISIBILITY_TIMEOUT = 60
 HARD_LIMIT = 50
 SOFT_LIMIT = 40

@@ -159,7 +159,7 @@ def _add_push(commands: Any) -> None:
         ),
         epilog=texts.PUSH,
     )
-    push.add_argument("files", nargs="+", type=Path, metavar="FILE", help="evidence, at most 2 GiB each")
+    push.add_argument("files", nargs="+", type=Path, metavar="FILE", help="evidence, at most 512 MiB each; a zip archive 2 GiB")
     push.add_argument("--source", required=True, type=_word, metavar="S", help="who vouches for it; a file may name no other")
     push.add_argument("--format", default="", metavar="F", help="the files' format; default: recognised from each file")
     push.add_argument("--subject", default="", metavar="NAME", help="the model's name as written, where the format has none")

@@ -24,6 +24,7 @@ from django.db.models import F, Sum
 from compliance.models import Upload
 from compliance.services.idempotency import IdempotencyKeyReused, apply_claim_key, apply_use_key
 from compliance.vocabulary import UploadStatus
+from evaluations.importers.archives import largest
 from evaluations.importers.registry import names
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor, from_value, system_job
@@ -328,6 +329,9 @@ def _write(stream: BinaryIO, path: Path, length: int) -> str:
         os.fchmod(file.fileno(), 0o640)
         while left > 0:
             part = stream.read(min(PART_BYTES, left))
+            if left == length:
+                # What no importer would read is refused by its first bytes, not after it has come and waited to be read.
+                _check_size(length, largest(part, settings.UPLOAD_MAX_BYTES))
             if not part:
                 raise InputRefused(
                     [Problem(f"the body ended after {length - left} of {length} bytes", code="cut_off", hint="send it again")]
@@ -353,13 +357,18 @@ def _check_told(told: Told) -> None:
 def _check_room(directory: Path, length: int) -> None:
     if length <= 0:
         raise InputRefused([Problem("the file is empty", code="empty")])
-    if length > settings.UPLOAD_MAX_BYTES:
-        raise UploadTooLarge(f"the file is larger than {settings.UPLOAD_MAX_BYTES // 1024**2} MiB: split it")
+    _check_size(length, settings.UPLOAD_MAX_BYTES)
     waiting = Upload.objects.filter(status__in=OPEN).aggregate(bytes=Sum("file_bytes"))["bytes"] or 0
     if waiting + length > settings.UPLOAD_QUOTA_BYTES:
         raise NoRoom("too much waits to be read: send it later")
     if shutil.disk_usage(directory).free < length + settings.UPLOAD_FREE_BYTES:
         raise NoRoom("there is no room for it on the disk now")
+
+
+def _check_size(length: int, limit: int) -> None:
+    if length > limit:
+        beyond = "" if limit == settings.UPLOAD_MAX_BYTES else ", the most of any file that is no zip archive"
+        raise UploadTooLarge(f"the file is larger than {limit // 1024**2} MiB{beyond}: split it")
 
 
 def _directory() -> Path:

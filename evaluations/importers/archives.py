@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import zstandard
 
-from evaluations.importers.base import refuse
+from evaluations.importers.base import MAX_BYTES, refuse
 from evaluations.importers.decoding import read_bounded
 from evaluations.kernel.errors import InputRefused
 
@@ -55,6 +55,11 @@ _ALLOWED_ANYWAY = 8 * 1024 * 1024  # small texts of repeated words may compress 
 def looks_like_zip(head: bytes) -> bool:
     """Whether bytes begin as a zip with at least one member."""
     return head.startswith(ZIP_MAGIC)
+
+
+def largest(head: bytes, limit: int) -> int:
+    """Return how many bytes a file that begins so may have where `limit` are taken: all of them for a zip, else at most `MAX_BYTES`."""
+    return limit if looks_like_zip(head) else min(limit, MAX_BYTES)
 
 
 def gzip_head(head: bytes, *, limit: int) -> bytes:

@@ -35,7 +35,7 @@ DOMAIN_ALIASES: Mapping[str, str] = {"csm": "customer_service", "itsm": "it_serv
 """Short names that EnterpriseOps-Gym uses for two of the domains."""
 
 MAX_BYTES = 512 * 1024 * 1024
-"""Largest file that is read (a CSV of a million observations has 100 to 250 MB)."""
+"""Largest file that is read, but for a zip, whose members are bounded one by one. A CSV of a million observations has 100 to 250 MB."""
 
 MAX_LINE_BYTES = 1024 * 1024
 """Longest line of a CSV or JSON Lines file; a file of one endless line must not fill the memory."""

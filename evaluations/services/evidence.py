@@ -8,6 +8,7 @@ from typing import BinaryIO, NamedTuple
 from uuid import UUID
 
 from evaluations.importers import in_toto
+from evaluations.importers.archives import largest
 from evaluations.importers.base import DocumentDraft, Importer, Profile, too_large
 from evaluations.importers.registry import HEAD_BYTES, describe, pick, read_files
 from evaluations.kernel import audit
@@ -188,11 +189,11 @@ def _pick_one(files: Mapping[str, BinaryIO], format_name: str | None, max_bytes:
     """Return the one importer for all files; a mixture is refused, so that no half is read by the wrong one."""
     chosen: Importer | None = None
     for name, stream in files.items():
-        stream.seek(0, 2)
-        if stream.tell() > max_bytes:
-            raise too_large(name, limit=max_bytes)
         stream.seek(0)
         head = stream.read(HEAD_BYTES)
+        limit = largest(head, max_bytes)
+        if stream.seek(0, 2) > limit:
+            raise too_large(name, limit=limit)
         stream.seek(0)
         importer = pick(format_name, head, name)
         if chosen is not None and importer is not chosen:

@@ -96,7 +96,7 @@ class UploadList(ListView):
     _REFUSALS: ClassVar[Mapping[str, str]] = {
         "409": "The Idempotency-Key was used with another file.",
         "411": "The body came without its length.",
-        "413": "The file is larger than is taken (2 GiB, unless the service says otherwise).",
+        "413": "The file is larger than is taken: 512 MiB, or 2 GiB of a zip archive, unless the service says less.",
         "415": "The body is not application/octet-stream.",
     }
 

@@ -18,10 +18,12 @@ from compliance.services import uploads
 from compliance.services.idempotency import IdempotencyKeyReused
 from compliance.services.uploads import MOST_ATTEMPTS, NoRoom, Told, UploadTooLarge, read_upload, receive_upload, stalled_uploads
 from compliance.vocabulary import Role, UploadStatus
+from evaluations.importers.base import MAX_BYTES
 from evaluations.kernel.clock import now
 from evaluations.kernel.errors import InputRefused
 from evaluations.kernel.services import service_transaction
 from evaluations.models import Document, Evidence, Observation
+from tests.evaluations.importers.test_fuzz import Endless
 from tests.support import signing, world
 
 CODE = """
@@ -76,6 +78,17 @@ class TestReceiving:
     )
     def test_names_are_made_safe(self, given: str, kept: str) -> None:
         assert uploads.safe_name(given) == kept
+
+    def test_what_no_importer_would_read_is_refused_by_its_first_bytes(self, folder: Path, settings) -> None:
+        endless = Endless(b"subject,source\n", size=MAX_BYTES + 1)
+        with pytest.raises(UploadTooLarge, match="larger than 512 MiB, the most of any file that is no zip archive"):
+            receive_upload(actor=world.ACTOR, stream=endless, length=MAX_BYTES + 1, told=Told())
+        assert endless.given <= uploads.PART_BYTES
+        assert files(folder) == []
+        # An archive may be larger, and is only refused where it is cut off.
+        archive = Endless(b"PK\x03\x04", size=2 * uploads.PART_BYTES)
+        with pytest.raises(InputRefused, match="the body ended after"):
+            receive_upload(actor=world.ACTOR, stream=archive, length=MAX_BYTES + 1, told=Told())
 
     def test_the_same_key_with_the_same_file_is_the_same_upload(self, folder: Path) -> None:
         first, again = hand_in(body("m"), key="k"), hand_in(body("m"), key="k")
