@@ -1,9 +1,10 @@
 """What a dossier says of a metric's definition or of a benchmark's version, as its signers read it."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
-from evaluations.kernel.display import Cell, list_link, outside, said, whole_digest, words
+from evaluations.kernel.display import Cell, list_link, number, outside, said, whole_digest, words
 from evaluations.models import Metric
 from evaluations.vocabulary import Better, Exposure, Level, MetricFamily, Unit
 
@@ -62,8 +63,9 @@ def shown_benchmark(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _word(metric: Mapping[str, Any], name: str, known: Mapping[str, str] | None) -> str:
-    text = "no limit" if metric[name] is None else str(metric[name])
-    return text if known is None else str(known[text])
+    if name in ("minimum", "maximum"):
+        return number(None if metric[name] is None else Decimal(metric[name]), metric["unit"], empty="no limit")
+    return metric[name] if known is None else str(known[metric[name]])
 
 
 def _changed(before: Mapping[str, Any] | None, asked: Mapping[str, Any], name: str, known: Mapping[str, str] | None) -> str:

@@ -60,27 +60,33 @@ class MetricForm(FileForm):
 
 
 class BenchmarkForm(FileForm):
+    """One version of a benchmark, with what is said of the benchmark itself."""
+
     benchmark = _text("Benchmark", most=KEY_MAX_LENGTH, note=f"{KEY}. A new one is registered with its first version")
     title = _text("Title", required=False, note="Needed for a new benchmark; a known one keeps its own")
     publisher = _text("Publisher", required=False)
     url = _text("Address", most=500, required=False, note="An https address")
     description = _text("Description", most=MAX_NOTE_LENGTH, rows=3, required=False)
     version = _text("Version", most=80, note="Results of two versions are never mixed")
+    harness = _text("Harness", required=False, note="Name and version of what runs it")
+    split = _text("Split", most=80, required=False)
+    tasks = forms.IntegerField(label="Tasks", required=False, min_value=1)
+    data_digest = _text("Digest of its data", most=71, required=False, note="sha256: and 64 hexadecimal digits")
+    exposure = forms.ChoiceField(label="Do its tasks lie open?", choices=EXPOSURES.items(), widget=forms.RadioSelect)
     metrics = forms.MultipleChoiceField(
         label="Metrics it carries",
         widget=forms.CheckboxSelectMultiple,
         help_text="Evidence of another metric under this version is refused",
     )
-    tasks = forms.IntegerField(label="Tasks", required=False, min_value=1)
-    harness = _text("Harness", required=False, note="Name and version of what runs it")
-    split = _text("Split", most=80, required=False)
-    exposure = forms.ChoiceField(label="Do its tasks lie open?", choices=EXPOSURES.items(), widget=forms.RadioSelect)
-    data_digest = _text("Digest of its data", most=71, required=False, note="sha256: and 64 hexadecimal digits")
     notes = _text("Notes", most=MAX_NOTE_LENGTH, rows=3, required=False)
+    field_order: Sequence[str] = (
+        "key",
+        *("benchmark", "title", "publisher", "url", "description", "version", "harness", "split", "tasks", "data_digest"),
+        *("exposure", "metrics", "notes", "reason"),
+    )
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.order_fields(["key", *(name for name in self.fields if name not in ("key", "reason")), "reason"])
         metrics: Any = self.fields["metrics"]
         metrics.choices = [(key, f"{metric.title} ({key})") for key, metric in sorted(current_metrics().items())]
 

@@ -9,8 +9,14 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from evaluations.kernel.admin import ReadOnlyAdmin
 from evaluations.kernel.display import Cell, Fields, Record, Table, instant, link, number, outside, said, whole_digest, words
 from evaluations.models import Benchmark, BenchmarkVersion, Metric
+from evaluations.vocabulary import Exposure
 
 SHOWN = 50
+EXPOSURE_WORDS: dict[str, str] = {
+    Exposure.PUBLIC: "its tasks are public",
+    Exposure.PRIVATE: "its tasks are private",
+    Exposure.UNKNOWN: "public or private: not stated",
+}
 
 
 @admin.register(Benchmark)

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
+from evaluations.admin.benchmarks import EXPOSURE_WORDS
 from evaluations.admin.sources import tier_chip
 from evaluations.admin.subjects import ALIAS_COLUMNS, alias_rows
 from evaluations.kernel.admin import ReadOnlyAdmin
@@ -29,7 +30,7 @@ from evaluations.kernel.display import (
     words,
     yes_no,
 )
-from evaluations.models import AliasAssignment, Evidence, Observation, Ruling, TrustAssignment
+from evaluations.models import AliasAssignment, BenchmarkVersion, Evidence, Observation, Ruling, TrustAssignment
 from evaluations.selectors.evidence import is_self_judged
 from evaluations.vocabulary import RulingKind
 
@@ -178,7 +179,6 @@ _COLUMNS = (
     "n",
     "k",
     "Benchmark",
-    "Exposure",
     "Slice",
     "Repeats",
     "Errored",
@@ -187,6 +187,10 @@ _COLUMNS = (
     "Judged by",
     "Place",
 )
+
+
+def _test(version: BenchmarkVersion) -> Cell:
+    return format_html('{} <span class="wg-quiet">{}</span>', link(version), EXPOSURE_WORDS[version.exposure])
 
 
 def _observations(row: Evidence, request: HttpRequest) -> Table:
@@ -204,8 +208,7 @@ def _observations(row: Evidence, request: HttpRequest) -> Table:
             number(item.value, item.metric.unit),
             number(item.n),
             number(item.k),
-            link(item.benchmark_version),
-            item.benchmark_version.get_exposure_display(),
+            _test(item.benchmark_version),
             item.slice,
             number(item.repeats),
             number(item.errored),

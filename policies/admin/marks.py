@@ -3,7 +3,7 @@
 from typing import Any
 
 from evaluations.kernel.display import Cell, Mark, chip
-from evaluations.vocabulary import Domain, Exposure
+from evaluations.vocabulary import Domain
 from policies.language.lint import Level
 from policies.language.results import Note, Reason
 from policies.vocabulary import ANY_DOMAIN, Result, Said, VersionState
@@ -15,11 +15,6 @@ RESULT_MARKS = {
     Result.STALE: Mark("stale", "stale", "schedule"),
     Result.CONTESTED: Mark("contested", "contested", "compare_arrows"),
     Result.ERROR: Mark("error", "error", "error"),
-}
-EXPOSURE_WORDS: dict[str, str] = {
-    Exposure.PUBLIC: "its tasks are public",
-    Exposure.PRIVATE: "its tasks are private",
-    Exposure.UNKNOWN: "public or private: not stated",
 }
 STATE_MARKS = {
     VersionState.ACTIVE: Mark("active", "pass", "play_arrow"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
+from evaluations.admin.benchmarks import EXPOSURE_WORDS
 from evaluations.admin.evidence import ruling_chip
 from evaluations.admin.sources import tier_chip
 from evaluations.admin.subjects import SubjectAdmin
@@ -18,7 +19,7 @@ from evaluations.selectors.measures import MeasureGroup, measures_of
 from evaluations.selectors.registry import current_metrics, exposures
 from evaluations.selectors.subjects import newest_version
 from evaluations.vocabulary import Better, Unit
-from policies.admin.marks import EXPOSURE_WORDS, domain_words, reason_words, result_chip
+from policies.admin.marks import domain_words, reason_words, result_chip
 from policies.admin.reading import CONFIDENCE, shown_interval
 from policies.language.results import Result
 from policies.language.statistics import interval_of

@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
+from evaluations.admin.benchmarks import EXPOSURE_WORDS
 from evaluations.admin.subjects import SubjectAdmin, SubjectVersionAdmin
 from evaluations.kernel.admin import ReadOnlyAdmin
 from evaluations.kernel.display import (
@@ -30,7 +31,7 @@ from evaluations.kernel.display import (
 from evaluations.models import Evidence, Subject, SubjectVersion
 from evaluations.selectors.registry import exposures
 from evaluations.vocabulary import Domain, Exposure
-from policies.admin.marks import EXPOSURE_WORDS, NOTE_WORDS, domain_words, reason_words, result_chip
+from policies.admin.marks import NOTE_WORDS, domain_words, reason_words, result_chip
 from policies.admin.reading import Reading, RuleView, read_verdict
 from policies.models import Standing, Verdict
 from policies.vocabulary import ANY_DOMAIN, Outcome

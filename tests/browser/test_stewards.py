@@ -18,13 +18,14 @@ from compliance.services.uploads import Told, read_upload, receive_upload
 from compliance.vocabulary import Role
 from evaluations.kernel.actor import Actor
 from evaluations.kernel.services import service_transaction
-from evaluations.models import Evidence
+from evaluations.models import BenchmarkVersion, Evidence, Metric
 from policies.models import Verdict, VerdictMismatch
 from tests.browser.conftest import OpenPage
 from tests.browser.test_console import MODES, faults
 from tests.browser.test_sign_offs import person, sign_in
 from tests.support import cluster as clusters
 from tests.support import signing, world
+from tests.support.definitions import ask_benchmark, ask_metric, stewards
 
 pytestmark = pytest.mark.browser
 NAME = "azure/model-a (high)"
@@ -84,6 +85,7 @@ def build() -> dict[str, str]:
     with service_transaction("tests"):
         VerdictMismatch.objects.create(verdict=verdict, differs=["judgement", "entry"], found_by="system_job:replay-verdicts")
     evidence = Evidence.objects.earliest("pk")
+    proposed = propose_definitions()
     name = reverse("admin:evaluations_aliasassignment_name")
     change = {
         "upload-taken": ("compliance_upload", taken.pk),
@@ -96,7 +98,16 @@ def build() -> dict[str, str]:
         "verdict-mismatched": ("policies_verdict", verdict.pk),
         "evidence-carrying": ("evaluations_evidence", evidence.pk),
     }
+    ask = {word: reverse(f"admin:compliance_signoffrequest_ask_{word}") for word in ("metric", "benchmark")}
+    change |= proposed
     return {
+        "metrics": reverse("admin:evaluations_metric_changelist"),
+        "benchmarks": reverse("admin:evaluations_benchmark_changelist"),
+        "benchmark-versions": reverse("admin:evaluations_benchmarkversion_changelist"),
+        "metric-ask": ask["metric"],
+        "metric-reword": f"{ask['metric']}?metric=infeasible_refusal_rate",
+        "benchmark-ask": ask["benchmark"],
+        "requests": reverse("admin:compliance_signoffrequest_changelist"),
         "uploads": reverse("admin:compliance_upload_changelist"),
         "hand-in": reverse("admin:compliance_upload_hand_in"),
         "names-waiting": reverse("admin:evaluations_aliasassignment_waiting"),
@@ -105,6 +116,25 @@ def build() -> dict[str, str]:
         "name-touches": f"{name}?name={NAME}&means=model-a",
         "name-nobody": f"{name}?name={NAME}&means=nobody",
         **{key: reverse(f"admin:{where}_change", args=[pk]) for key, (where, pk) in change.items()},
+    }
+
+
+def propose_definitions() -> dict[str, tuple[str, int]]:
+    """Propose metrics and benchmarks, have some signed, and return the pages that show them."""
+    people = stewards()
+    for signed in (ask_metric(people[0]), ask_benchmark(people[0], notes=LONG)):
+        signing.sign(people[1], signed)
+    metric, version = Metric.objects.latest("pk"), BenchmarkVersion.objects.latest("pk")
+    reworded = ask_metric(
+        people[0], definition="Share of the fraudulent requests that the subject declines in words or by doing nothing."
+    )
+    return {
+        "metric-own": ("evaluations_metric", metric.pk),
+        "benchmark-own": ("evaluations_benchmark", version.benchmark_id),
+        "benchmark-version-own": ("evaluations_benchmarkversion", version.pk),
+        "request-metric-new": ("compliance_signoffrequest", ask_metric(people[0], key=LONG[:100]).pk),
+        "request-metric-reworded": ("compliance_signoffrequest", reworded.pk),
+        "request-benchmark": ("compliance_signoffrequest", ask_benchmark(people[0], version="2026-12").pk),
     }
 
 

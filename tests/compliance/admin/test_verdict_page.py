@@ -98,6 +98,10 @@ def test_every_candidate_leads_to_its_evidence_and_that_to_its_document(world: W
 
 def test_every_candidate_tells_whether_the_tasks_lay_open(world: World, console: Client) -> None:
     assert "its tasks are public" in page_of(console, world.verdict("clears"))
+    evidence = Evidence.objects.get(subject_as_written="Falls Short")
+    assert (
+        "its tasks are public" in console.get(reverse("admin:evaluations_evidence_change", args=[evidence.pk])).content.decode()
+    )
 
 
 def test_nothing_measured_says_so_and_does_not_read_as_safe(world: World, console: Client) -> None:
