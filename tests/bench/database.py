@@ -6,7 +6,8 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 
 def prepare() -> None:
@@ -26,6 +27,32 @@ def prepare() -> None:
 
     app.conf.update(broker_url="memory://", broker_transport_options={})
     call_command("migrate", verbosity=0, interactive=False)
+
+
+class Spent(NamedTuple):
+    """Seconds by the clock, of this process's CPU, and of the CPU of the database server's process behind its connection.
+
+    The clock tells also of whoever else keeps the machine busy, the others hardly.
+    """
+
+    wall: float
+    cpu: float
+    database: float
+
+    def since(self, before: "Spent") -> "Spent":
+        return Spent(*(now - then for now, then in zip(self, before, strict=True)))
+
+
+def spent() -> Spent:
+    """Return what has been spent until now; the database's part is 0 where its process is on another machine."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (pid,) = cursor.fetchone()
+    stat = Path(f"/proc/{pid}/stat")
+    ticks = sum(map(int, stat.read_text().rpartition(")")[2].split()[11:13])) if stat.exists() else 0
+    return Spent(time.perf_counter(), time.process_time(), ticks / os.sysconf("SC_CLK_TCK"))
 
 
 def measured(size: int, work: Callable[[], str]) -> None:

@@ -11,7 +11,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from tests.bench.database import measured, prepare
+from tests.bench.database import Spent, measured, prepare, spent
 
 POLICIES, BENCHMARKS = 100, 20
 SLICES = ("overall", "hr", "email")
@@ -175,18 +175,18 @@ def news(size: int) -> None:
         for statement in _ALIKE:
             cursor.execute(statement, {"judged": ids[0][0]})
         cursor.execute("SELECT writegate_refresh_statistics()")
-    took: list[tuple[float, float]] = []
+    took: list[Spent] = []
 
     def work() -> str:
         for pk, key in ids[1:]:
             record(actor, key, "bench-7", 390)
-            began, busy = time.perf_counter(), time.process_time()
+            before = spent()
             done = judge_everywhere(actor=actor, subject_version_ids=[pk])
-            took.append((time.perf_counter() - began, time.process_time() - busy))
-        wall, cpu = (median(one) for one in zip(*took, strict=True))
+            took.append(spent().since(before))
+        wall, cpu, database = (median(one) for one in zip(*took, strict=True))
         return (
-            f"one observation: {wall:.3f} s, {cpu:.3f} s of them CPU, {done.judged} of {POLICIES} judged, {done.new} new;"
-            f" {size * POLICIES:,} standings, {size * 200:,} observations"
+            f"one observation: {wall:.3f} s ({cpu:.3f} s CPU, {database:.2f} s of the database's), {done.judged} of {POLICIES} judged,"
+            f" {done.new} new; {size * POLICIES:,} standings, {size * 200:,} observations"
         )
 
     measured(size, work)
@@ -203,10 +203,12 @@ def rejudge(size: int) -> None:
     told = []
 
     def timed(what: str, *, fully: bool) -> None:
-        began, busy = time.perf_counter(), time.process_time()
+        before = spent()
         done = judge_everywhere(actor=actor, subject_version_ids=ids, fully=fully)
-        wall, cpu = time.perf_counter() - began, time.process_time() - busy
-        told.append(f"{what} {wall:.2f} s ({cpu:.2f} s CPU, {done.judged:,} judged, {done.new:,} new)")
+        wall, cpu, database = spent().since(before)
+        told.append(
+            f"{what} {wall:.2f} s ({cpu:.2f} s CPU, {database:.2f} s of the database's, {done.judged:,} judged, {done.new:,} new)"
+        )
 
     def work() -> str:
         timed("first", fully=False)
@@ -228,9 +230,10 @@ def impact(size: int) -> None:
     before, after = (compile_policy(policy_text(3, refusal=bar), known_names()) for bar in (85.0, 80.0))
 
     def work() -> str:
-        busy = time.process_time()
+        began = spent()
         found = measure_impact(Texts(after, before), at=now())
-        return f"{time.process_time() - busy:.2f} s CPU; {dict(found.counts)}"
+        _, cpu, database = spent().since(began)
+        return f"{cpu:.2f} s CPU, {database:.2f} s of the database's; {dict(found.counts)}"
 
     measured(size, work)
 
