@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db.models import Max, Q
+
 from compliance.models import Grant, LedgerEntry
 from compliance.vocabulary import GrantStatus
 from evaluations.kernel.canonical import timestamp
@@ -81,9 +83,24 @@ def all_verdict_ids() -> list[int]:
 
 
 def sampled_verdict_ids(size: int, *, at: datetime) -> list[int]:
-    """Return the row ids of at most `size` verdicts: those that stand under live grants first, then all others, each newest first."""
+    """Return the row ids of at most `size` verdicts: first those that stand under live grants, the newest, up to half of them; then
+    those whose turn it is on that day; then the newest, where either left room.
+
+    A day's turn follows on the turn of the day before, so that in time each verdict is judged once more, however many grants live.
+    """
+    turn = size // 2
     live = Grant.objects.filter(status=GrantStatus.ACTIVE, ends_at__gt=at).values("subject_version")
     standing = Standing.objects.filter(subject_version__in=live).order_by("-verdict")
-    first = list(standing.values_list("verdict", flat=True)[:size])
-    others = Verdict.objects.exclude(pk__in=first).order_by("-pk").values_list("pk", flat=True)
-    return [*first, *others[: size - len(first)]]
+    chosen = dict.fromkeys([*standing.values_list("verdict", flat=True)[: size - turn], *_whose_turn(turn, at=at)])
+    others = Verdict.objects.exclude(pk__in=chosen).order_by("-pk").values_list("pk", flat=True)
+    return [*chosen, *others[: size - len(chosen)]]
+
+
+def _whose_turn(size: int, *, at: datetime) -> list[int]:
+    """Return the verdicts among the `size` row ids of a day, newest first. Days go round over all ids."""
+    newest = Verdict.objects.aggregate(newest=Max("pk"))["newest"] or 0
+    # A round stays as long as it is until the ids have doubled: what is added meanwhile shifts nobody's turn.
+    length = 1 << newest.bit_length()
+    start = at.toordinal() * size % length
+    turn = Verdict.objects.filter(Q(pk__gte=start, pk__lt=start + size) | Q(pk__lt=start + size - length))
+    return list(turn.order_by("-pk").values_list("pk", flat=True))

@@ -7,10 +7,12 @@ from uuid import UUID
 
 from compliance.selectors.recipients import holders_of
 from compliance.selectors.replays import Replayed, replay_all, verdicts_to_replay
+from compliance.services.idempotency import apply_first_time
 from compliance.services.outbox import Notice, apply_notify_all
 from compliance.vocabulary import NoticeKind, Role
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor
+from evaluations.kernel.canonical import digest
 from evaluations.kernel.clock import now
 from evaluations.kernel.services import service
 from policies.models import Verdict, VerdictMismatch
@@ -22,16 +24,31 @@ AT_ONCE = 50
 TOLD_ROLES = (Role.SECURITY, Role.ADMINISTRATOR)
 
 
-def replay_verdicts(*, actor: Actor, verdicts: Sequence[Verdict], request_id: str = "") -> list[Replayed]:
+def replay_verdicts(
+    *, actor: Actor, verdicts: Sequence[Verdict], idempotency_key: str | None = None, request_id: str = ""
+) -> list[Replayed]:
     """Judge verdicts (as `verdicts_to_replay` gives them) once more, and note each that does not match.
 
-    Not a service itself: where all match, nothing is written.
+    Not a service itself: where all match, nothing is written but the key. Raises `InputRefused`, `IdempotencyKeyReused`.
     """
+    if idempotency_key is not None:
+        claim_replay(actor=actor, verdicts=verdicts, idempotency_key=idempotency_key)
     done = replay_all(verdicts)
     wrong = [item for item in done if item.replay.outcome == VerdictReplay.MISMATCHED]
     if wrong:
         note_mismatches(actor=actor, mismatches=wrong, request_id=request_id)
     return done
+
+
+@service(refused="verdict.refused")
+def claim_replay(*, actor: Actor, verdicts: Sequence[Verdict], idempotency_key: str) -> None:
+    """Hold the key of a call that has verdicts judged once more; the same call again is answered anew, since nothing is made.
+
+    Raises `InputRefused` for a key that is not well formed, `IdempotencyKeyReused` for one used for something else.
+    """
+    apply_first_time(
+        actor=actor, key=idempotency_key, act=f"verdict.replayed {digest([str(verdict.uid) for verdict in verdicts])}"
+    )
 
 
 def replay_slice(*, actor: Actor, verdict_ids: Sequence[int], seconds: float) -> list[int]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from io import StringIO
 
 import psycopg
@@ -178,9 +179,31 @@ def test_the_sample_begins_with_what_stands_under_live_grants(land: signing.Grou
     world.judge_all()
     newest = list(Verdict.objects.order_by("-pk").values_list("pk", flat=True))
     assert newest[-1] == first.pk
-    assert sampled_verdict_ids(2, at=now()) == [first.pk, newest[0]]
     assert sampled_verdict_ids(1, at=now()) == [first.pk]
-    assert sampled_verdict_ids(100, at=now()) == [first.pk, *newest[:-1]]
+    assert sampled_verdict_ids(2, at=now())[0] == first.pk
+    assert len(sampled_verdict_ids(2, at=now())) == 2
+    assert sampled_verdict_ids(100, at=now())[0] == first.pk
+    assert sorted(sampled_verdict_ids(100, at=now()), reverse=True) == newest
+
+
+def test_in_time_every_verdict_has_its_turn_however_many_grants_live(land: signing.Ground) -> None:
+    signing.granted(land)
+    standing_verdict(land.version)
+    with service_transaction("test"):
+        for number in range(30):
+            subject = apply_register_subject(actor=world.ACTOR, key=f"model-{number}", kind="model", candidate=True)
+            apply_register_subject_version(actor=world.ACTOR, subject=subject, pin={"snapshot": number})
+    world.judge_all()
+    kept = set(Verdict.objects.values_list("pk", flat=True))
+    size = 8
+    round_of_days = (1 << max(kept).bit_length()) // (size // 2)
+    seen: set[int] = set()
+    for day in range(round_of_days):
+        sample = sampled_verdict_ids(size, at=now() + timedelta(days=day))
+        assert len(sample) == len(set(sample)) == size
+        # The newest fill what is left over: they alone would never be all.
+        seen |= set(sample)
+    assert seen == kept
 
 
 def test_the_task_goes_on_where_it_stopped(land: signing.Ground, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,6 +268,26 @@ def test_the_api_replays_and_notes(land: signing.Ground, owner_connection) -> No
     entry = LedgerEntry.objects.get(action="verdict.mismatched")
     assert entry.actor.startswith("service:")
     assert client.post("/api/v1/verdicts/00000000-0000-4000-8000-000000000000/replay").status_code == 404
+
+
+def test_a_key_of_a_replay_is_good_for_the_same_replay_alone(land: signing.Ground) -> None:
+    world.propose(name="other")
+    world.judge_all()
+    first, second = Verdict.objects.order_by("pk")[:2]
+    secret = create_token(actor=world.ACTOR, name="reader", scopes=["read"], person=land.asker.person).secret
+    client = Client(headers={"Authorization": f"Bearer {secret}"})
+
+    def replay(verdict: Verdict, key: str) -> tuple[int, dict[str, object]]:
+        answer = client.post(f"/api/v1/verdicts/{verdict.uid}/replay", headers={"Idempotency-Key": key})
+        return answer.status_code, answer.json()
+
+    status, told = replay(first, "night-1")
+    assert (status, told["outcome"]) == (200, "same")
+    assert replay(first, "night-1") == (status, told)
+    status, told = replay(second, "night-1")
+    assert (status, told["code"]) == (409, "idempotency_key_reused")
+    assert replay(second, "night-2")[0] == 200
+    assert replay(second, "no key")[0] == 400
 
 
 def test_the_page_replays_by_a_button_and_shows_what_was_found(land: signing.Ground, owner_connection) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from django.http import HttpResponse
@@ -13,8 +13,9 @@ from rest_framework.response import Response
 
 from compliance.api.authentication import actor_of
 from compliance.api.fields import Digest, Instant, Link, Words
-from compliance.api.parameters import key, number, text, word
+from compliance.api.parameters import Parameter, key, number, text, word
 from compliance.api.requests import request_id_of
+from compliance.api.v1.evidence import IDEMPOTENCY_KEY
 from compliance.api.views import ApiView, DetailView, ListView, existing, text_in_path
 from compliance.selectors import policies
 from compliance.selectors.replays import Replayed
@@ -198,15 +199,26 @@ class ReplayOfVerdict(ApiView):
     path_parameters = (UID,)
     serializer_class = ReplayedVerdictSerializer
 
+    def headers_of(self, method: str) -> Sequence[Parameter]:
+        return (IDEMPOTENCY_KEY,)
+
+    def problems_of(self, method: str) -> Mapping[str, str]:
+        return {**super().problems_of(method), "409": "The Idempotency-Key was used for something else."}
+
     @extend_schema(
         request=None,
         responses={200: ReplayedVerdictSerializer},
         description=(
-            "Judge a verdict once more. Where it matches nothing is written, however often it is asked for. Where it does not, that is "
+            "Judge a verdict once more. Where it matches nothing is written but the key, however often it is asked. Where not, that is "
             "noted and told once, and what stands on it denies until it is judged anew."
         ),
     )
     def post(self, request: Request, uid: uuid.UUID) -> Response:
         verdict = existing(policies.get_verdict, uid=uid)
-        (done,) = replay_verdicts(actor=actor_of(request), verdicts=[verdict], request_id=request_id_of(request._request))
+        (done,) = replay_verdicts(
+            actor=actor_of(request),
+            verdicts=[verdict],
+            idempotency_key=request.headers.get("Idempotency-Key"),
+            request_id=request_id_of(request._request),
+        )
         return Response(self.get_serializer(done).data)

@@ -33,7 +33,7 @@ class Command(ExampleCommand):
     )
     examples: ClassVar[str] = """\
   manage.py verdict replay 6a0f3c1e-…          by the identifier that its page and the API show
-  manage.py verdict replay --sample 1000       as every night: those under live grants first, then the newest
+  manage.py verdict replay --sample 1000       as every night: under live grants, those whose turn it is, the newest
   manage.py verdict replay --all
 """
 
@@ -42,7 +42,9 @@ class Command(ExampleCommand):
         replay = kinds.add_parser("replay", help="judge verdicts once more", description=self.help)
         replay.add_argument("ids", nargs="*", type=UUID, metavar="ID", help="a verdict's identifier")
         replay.add_argument("--all", action="store_true", help="every verdict, newest first")
-        replay.add_argument("--sample", type=int, metavar="N", help="so many, those under live grants first")
+        replay.add_argument(
+            "--sample", type=int, metavar="N", help="so many: half under live grants, half those whose turn it is"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         counted = dict.fromkeys(VerdictReplay, 0)
