@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = (
-    "judge", "verdicts", "compile", "peers", "store", "news", "rejudge", "impact", "import", "lines", "inspect", "ledger",
+    "judge", "verdicts", "compile", "peers", "store", "news", "rejudge", "impact", "import", "lines", "inspect", "refresh", "ledger",
     "dossier", "inbox", "stop", "answers", "batch", "search",
 )  # fmt: skip
 FLEETS = ("news", "rejudge", "impact")
@@ -26,6 +26,7 @@ MODULES = {
     "store": ("tests.bench.store",),
     "import": ("tests.bench.importing", "csv"),
     "lines": ("tests.bench.importing", "jsonl"),
+    "refresh": ("tests.bench.refreshing",),
     "inspect": ("tests.bench.inspect_log",),
     **{part: ("tests.bench.fleet", part) for part in FLEETS},
     **{part: ("tests.bench.sign_offs", part) for part in ("dossier", "inbox", "stop")},
@@ -38,6 +39,7 @@ SIZES = {
     "impact": (1_000, 3_000, 10_000),
     "import": (10_000, 100_000, 1_000_000),
     "lines": (10_000, 100_000, 1_000_000),
+    "refresh": (100, 300, 1_000),
     "inspect": (780, 7_800, 78_000),
     "dossier": (100, 1_000, 10_000),
     "inbox": (1_000, 10_000, 100_000),
@@ -58,6 +60,7 @@ TARGETS = {
     "store": "10,000 subject versions × one policy, judged from PostgreSQL and stored: at most 6 s and 400 MB",
     "import": "1,000,000 observations of a CSV by COPY: at most 40 s and 300 MB",
     "lines": "our own JSON Lines by COPY: 100,000 observations a second",
+    "refresh": "1,000 sources on one host, none of them changed (304), by two workers: at most 60 s",
     "inspect": "a 1 GB Inspect archive (78,000 samples) to its observations: at most 5 s and 200 MB",
     "dossier": "a request's page with 10,000 pieces of evidence behind it: at most 300 ms and 30 queries",
     "inbox": "an approver's home page with 100,000 requests waiting: at most 300 ms and 30 queries",
