@@ -10,6 +10,7 @@ nothing to take, also while the worker is at its limit: of many short tasks it d
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 from kombu.transport import pgmq
@@ -53,8 +54,8 @@ class Transport(pgmq.Transport):
 
     Channel = Channel
 
-    def drain_events(self, connection: object, timeout: float | None = None) -> None:
-        consuming = [channel for channel in self.channels if channel._consumers]  # noqa: SLF001 - nothing else tells
+    def drain_events(self, connection: Any, timeout: float | None = None) -> None:  # type: ignore[override]  # as theirs
+        consuming = [channel for channel in self.channels or () if channel._consumers]  # noqa: SLF001 - nothing else tells
         if consuming and not any(channel.qos.can_consume() for channel in consuming):
             time.sleep(BUSY_SECONDS)
             raise TimeoutError

@@ -172,7 +172,7 @@ def schedule_section(row: Source, request: Any) -> Section:
             ("Key", code(schedule.key_name) if schedule.key_name else "none"),
             ("Every", every(schedule.interval_minutes)),
             ("Due", instant(schedule.due_at) if schedule.paused_at is None else "not by itself: it is paused"),
-            ("Last success", instant(schedule.succeeded_at, empty="none yet")),
+            ("Last confirmed", instant(schedule.succeeded_at, empty="not yet")),
             ("Failed since", f"{schedule.failed_runs} runs in a row" if schedule.failed_runs else "no run"),
             ("Stewards alarmed", instant(schedule.alarmed_at, empty="no")),
             ("Vouched for by", ActorReference(schedule.set_by)),

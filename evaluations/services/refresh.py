@@ -3,6 +3,10 @@
 A run is carried out by whoever holds the source's lock, which goes with the worker that held it: so a run that is still open for
 the next one is that of a worker who is gone. Nothing of it was half done: what was fetched is imported, and the run ended, in one
 transaction.
+
+That a source says "not modified" (304), or sends the same bytes again, confirms that it still publishes what it did. It says nothing of
+when that was measured, so no evidence gets younger by it: its age is counted from the end of its run, or from its publication. The
+schedule keeps when the source last confirmed (`succeeded_at`), by which a dead one is noticed.
 """
 
 import logging

@@ -3,7 +3,7 @@
 import socket
 import time
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,18 @@ def test_what_is_new_is_taken_and_the_next_run_asks_whether_it_has_changed(serve
     assert (Document.objects.count(), Observation.objects.count(), Evidence.objects.count()) == (1, 2, 2)
     assert schedule.reload().failed_runs == 0
     assert schedule.due_at > now() + timedelta(minutes=59)
+
+
+def test_a_source_that_confirms_does_not_make_its_evidence_younger(server: SourceServer) -> None:
+    server.say("/results.csv", Reply(table(m=84), headers={"ETag": '"one"'}))
+    schedule = scheduled(server.url())
+    run(schedule)
+    before, known = schedule.reload().succeeded_at, list(Evidence.objects.values())
+    for forced, cause in ((False, "not_modified"), (True, "same_bytes")):
+        assert ended(run(schedule, forced=forced)) == ("unchanged", cause)
+    assert schedule.reload().succeeded_at > before
+    assert list(Evidence.objects.values()) == known
+    assert Evidence.objects.get().run_ended_at == datetime(2026, 11, 1, tzinfo=UTC)
 
 
 def test_a_date_serves_where_there_is_no_tag(server: SourceServer) -> None:
