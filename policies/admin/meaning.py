@@ -1,17 +1,20 @@
 """A policy version as its page explains it: what it changes, its text with the lint's findings beside it, and its own tests."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils.html import format_html_join
 
 from evaluations.kernel.display import Cell, Custom, Fields, Mark, Table, anchor, chip, link, ticked, url_of
 from policies.admin.marks import lint_chip
-from policies.language.meaning import Direction, MeaningChange, unified
+from policies.language.compiled import CompiledPolicy
+from policies.language.meaning import Direction, MeaningChange, changes_of_meaning, unified
 from policies.models import PolicyVersion
 from policies.selectors.linting import Checked
-from policies.selectors.policies import changes_between, version_to_compare
+from policies.selectors.policies import changes_between, compile_readable, version_to_compare
 
 _MARKS = {
     Direction.LOOSER: Mark("looser", "fail", "lock_open"),
@@ -27,6 +30,31 @@ def shown_meaning(changes: Iterable[Mapping[str, Any]]) -> list[tuple[Cell, Cell
     """Return each change's chip and sentence; `changes` hold the fields of a `MeaningChange`, as dossiers keep them."""
     found = (MeaningChange(*(change[name] for name in MeaningChange._fields)) for change in changes)
     return [(chip(_MARKS[Direction(change.direction)]), ticked(change.sentence)) for change in found]
+
+
+def directions_of(versions: Sequence[PolicyVersion]) -> dict[int, Cell]:
+    """Return of each version, by its id, in which directions it differs in meaning from the number before it.
+
+    `versions` are of one policy, newest first; of the last one nothing is said unless it is the first.
+    """
+    compiled, _ = compile_readable(versions)
+    return {
+        version.pk: _directions(
+            compiled.get(version.pk), None if before is None else compiled.get(before.pk), first=before is None
+        )
+        for version, before in zip_longest(versions, versions[1:])
+    }
+
+
+def _directions(after: CompiledPolicy | None, before: CompiledPolicy | None, *, first: bool) -> Cell:
+    if first:
+        return "the first one"
+    if after is None or before is None:
+        return "cannot be read"
+    found = Counter(change.direction for change in changes_of_meaning(before, after))
+    # What both say alike means the same, whatever their texts look like.
+    chips = [chip(_MARKS[word]._replace(word=f"{_MARKS[word].word}: {found[word]}")) for word in _MARKS if found[word]]
+    return format_html_join(" ", "{}", ((one,) for one in chips)) or "the same meaning"
 
 
 def changes_section(version: PolicyVersion, request: HttpRequest) -> Custom | Fields:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
@@ -26,7 +26,7 @@ from evaluations.kernel.display import (
 )
 from evaluations.kernel.errors import DomainError
 from policies.admin.marks import state_chip
-from policies.admin.meaning import changes_section, tests_section, text_section
+from policies.admin.meaning import changes_section, directions_of, tests_section, text_section
 from policies.models import Policy, PolicyActivation, PolicyVersion, Standing, UnreadableVersion, Verdict
 from policies.selectors.drafts import open_draft
 from policies.selectors.linting import check_version
@@ -53,16 +53,20 @@ def states_of(versions: Iterable[PolicyVersion]) -> Mapping[int, VersionState]:
     }
 
 
-def version_table(title: str, versions: Iterable[PolicyVersion]) -> Table:
-    found = list(versions)
+def version_table(title: str, versions: QuerySet[PolicyVersion]) -> Table:
+    """Return the newest versions of one policy, each with its state and in which directions it differs from the one before."""
+    # One more than is shown, to compare the last one with.
+    newest = list(versions.select_related("policy").order_by("-number")[: SHOWN + 1])
+    found, directions = newest[:SHOWN], directions_of(newest)
     states = states_of(found)
     return Table(
         title,
-        ("Version", "State", "Title", "Text digest", "Meaning digest", "Proposed by", "Recorded"),
+        ("Version", "State", "Against the one before", "Title", "Text digest", "Meaning digest", "Proposed by", "Recorded"),
         [
             [
                 link(version, f"v{version.number}"),
                 state_chip(states[version.pk]),
+                directions[version.pk],
                 version.title,
                 digest(version.digest),
                 digest(version.resolved_digest),
@@ -115,7 +119,7 @@ class PolicyAdmin(ReadOnlyAdmin):
             sections=[
                 Fields("Policy", [("Name", row.name), ("Title", row.title), ("Registered", instant(row.registered_at))]),
                 _draft_section(row),
-                version_table("Versions, newest first", row.versions.order_by("-number")[:SHOWN]),
+                version_table("Versions, newest first", row.versions.all()),
                 Table(
                     "Activations, newest first",
                     ("Version", "Activated by", "Recorded"),

@@ -19,7 +19,7 @@ from compliance.vocabulary import Role
 from evaluations.kernel.actor import Actor
 from evaluations.kernel.services import service_transaction
 from evaluations.models import BenchmarkVersion, Evidence, Metric
-from policies.models import Verdict, VerdictMismatch
+from policies.models import UnreadableVersion, Verdict, VerdictMismatch
 from tests.browser.conftest import OpenPage
 from tests.browser.test_console import MODES, faults
 from tests.browser.test_sign_offs import person, sign_in
@@ -84,6 +84,9 @@ def build() -> dict[str, str]:
     verdict = Verdict.objects.filter(policy_version=land.policy).earliest("pk")
     with service_transaction("tests"):
         VerdictMismatch.objects.create(verdict=verdict, differs=["judgement", "entry"], found_by="system_job:replay-verdicts")
+        UnreadableVersion.objects.create(
+            version=land.policy, found_digest=verdict.core_digest, codes=["policy_tampered"], found_by="system_job:watch-policies"
+        )
     evidence = Evidence.objects.earliest("pk")
     proposed = propose_definitions()
     name = reverse("admin:evaluations_aliasassignment_name")

@@ -60,6 +60,19 @@ def test_any_two_versions_are_compared(author: signing.User) -> None:
     assert "nothing: it is the first version" in page(author, world.propose(80))
 
 
+def test_a_policys_versions_say_whether_they_are_looser_or_tighter(author: signing.User, land: signing.Ground) -> None:
+    for text in (signing.fit_text(bar=85), signing.fit_text(bar=75), signing.fit_text(bar=75) + b"# the same\n"):
+        world.propose_text(text)
+    client = Client()
+    client.force_login(author)
+    shown = client.get(reverse("admin:policies_policy_change", args=[land.policy.policy_id])).content.decode()
+    told = " ".join(re.sub(r"<[^>]+>", " ", shown).split())
+    assert re.search(r"v4 .{0,80}proposed the same meaning", told)
+    assert re.search(r"v3 .{0,80}proposed lock_open looser: 1 (?!lock )", told)
+    assert re.search(r"v2 .{0,80}proposed .{0,60}lock tighter: \d", told)
+    assert re.search(r"v1 .{0,80}active the first one", told)
+
+
 def test_a_draft_is_told_of_on_its_policys_page(author: signing.User, land: signing.Ground) -> None:
     save_draft(actor=signing.actor_of(author), policy="two-keys", text=signing.fit_text(bar=88))
     client = Client()
