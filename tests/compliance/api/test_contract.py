@@ -19,12 +19,14 @@ from compliance.services.comments import comment_on_request
 from compliance.services.people import create_token
 from compliance.services.uploads import read_upload
 from compliance.vocabulary import Role
+from evaluations.services.refresh import request_refresh
 from tests.compliance.api.callers import as_person, as_token
 from tests.compliance.api.test_drafts import WRONG, save
 from tests.compliance.api.test_reading import SIGHTED, addresses
 from tests.compliance.api.test_uploads import HEADER, ROW, hand_in
 from tests.compliance.api.world import V1, Api, World, evidence_body
 from tests.support import signing, world
+from tests.support.sources import Reply, run, scheduled, source_server, table
 
 CHECKS: list[CheckFunction] = [
     schemathesis.checks.not_a_server_error,
@@ -170,5 +172,30 @@ def test_real_answers_about_names_drafts_and_uploads_are_as_the_schema_describes
     ):
         operation = described[f"{V1}/{path}"]["GET"]
         answer = operation.Case(path_parameters=parts, query=query).call(headers=machine.headers)
+        assert answer.status_code == 200, path
+        operation.validate_response(answer)
+
+
+def test_real_answers_about_schedules_and_refresh_runs_are_as_the_schema_describes_them(
+    land: signing.Ground, settings: Any
+) -> None:
+    described = schemathesis.openapi.from_wsgi("/api/schema/?format=json", get_wsgi_application())
+    machine = as_token(signing.human("Stella Steward", Role.EVIDENCE_STEWARD), "submit_evidence", "read")
+    with source_server() as server:
+        settings.REFRESH_ALLOW, settings.REFRESH_HOST_RATE = [server.place], 1000
+        server.say("/results.csv", Reply(table(stranger=84), headers={"ETag": '"one"'}))
+        schedule = scheduled(server.url())
+        runs = [run(schedule), run(schedule)]
+        server.say("/results.csv", Reply(b"{}"))
+        runs.append(run(schedule))
+    request_refresh(actor=world.ACTOR, source=schedule.source)
+    assert [each.outcome for each in runs] == ["taken", "unchanged", "failed"]
+    for path, parts in (
+        ("sources/{key}/schedule", {"key": "lab"}),
+        ("refresh-runs", {}),
+        *(("refresh-runs/{uid}", {"uid": str(each.uid)}) for each in runs),
+    ):
+        operation = described[f"{V1}/{path}"]["GET"]
+        answer = operation.Case(path_parameters=parts).call(headers=machine.headers)
         assert answer.status_code == 200, path
         operation.validate_response(answer)
