@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from contextlib import ExitStack
 
 import pytest
 
@@ -36,15 +37,18 @@ def test_a_few_hundred_changed_copies_of_every_format() -> None:
 @pytest.mark.slow
 def test_a_hundred_thousand_changed_copies() -> None:
     command = [sys.executable, "-m", "tests.evaluations.importers.fuzz"]
-    running = [
-        subprocess.Popen(
-            [*command, str(place * EACH), str(EACH)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for place in range(PROCESSES)
-    ]
-    for process in running:
-        out, err = process.communicate(timeout=3000)
-        assert process.returncode == 0, err[-4000:] + out
+    with ExitStack() as stack:
+        running = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [*command, str(place * EACH), str(EACH)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+                )
+            )
+            for place in range(PROCESSES)
+        ]
+        told = [(process.communicate(timeout=3000), process.returncode) for process in running]
+    for (out, err), code in told:
+        assert code == 0, err[-4000:] + out
         ended = json.loads(out)
         assert ended["read"] + ended["refused"] == EACH
         assert ended["megabytes"] <= fuzz.MEGABYTES
