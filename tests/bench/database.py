@@ -2,12 +2,13 @@
 
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tests.support.memory import high_mark
 
 
 def prepare() -> None:
@@ -60,7 +61,7 @@ def measured(size: int, work: Callable[[], str]) -> None:
     started = time.perf_counter()
     note = work()
     seconds = time.perf_counter() - started
-    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    megabytes = high_mark()
     result: dict[str, Any] = {"size": size, "seconds": seconds, "megabytes": megabytes, "note": note}
     json.dump(result, sys.stdout)
     print()

@@ -1,7 +1,6 @@
 """An Inspect archive of N samples, to observations: `python -m tests.bench.inspect_log N`; 78,000 samples are 1 GB."""
 
 import multiprocessing
-import resource
 import sys
 import tempfile
 import time
@@ -12,6 +11,7 @@ from tests.bench.database import measured
 from tests.evaluations.importers.foreign import REGISTRY
 from tests.evaluations.importers.inspect_made import MEASURE, profile
 from tests.support.inspect_archive import write_log
+from tests.support.memory import high_mark
 
 
 def main(size: int) -> None:
@@ -21,7 +21,7 @@ def main(size: int) -> None:
         writer = multiprocessing.get_context("spawn").Process(target=write_log, args=(path, size))
         writer.start()
         writer.join()
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        before = high_mark()
 
         def work() -> str:
             started = time.process_time()

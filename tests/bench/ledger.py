@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from tests.bench.database import prepare
+from tests.support.memory import high_mark
 
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 8
@@ -188,20 +189,12 @@ def _measured(*arguments: str) -> tuple[float, float]:
     peak = 0.0
     # Looked at from outside as it runs: what the system says at the end counts this process too, of which it was forked.
     while process.poll() is None:
-        peak = max(peak, _megabytes(process.pid))
+        peak = max(peak, high_mark(process.pid))
         time.sleep(0.02)
     seconds = time.perf_counter() - started
     if process.returncode:
         raise SystemExit(f"{' '.join(arguments[:3])} ended with {process.returncode}")
     return seconds, peak
-
-
-def _megabytes(pid: int) -> float:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import resource
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import openpyxl
@@ -33,6 +32,7 @@ from tests.evaluations.importers import (
 )
 from tests.evaluations.importers.profiled import measure, profile
 from tests.support.evidence_files import evidence_bytes
+from tests.support.memory import high_mark
 from tests.support.mutations import check, mutated
 
 REGISTRY = Registry(
@@ -163,12 +163,6 @@ def formats() -> set[str]:
     return {format_of(seed) for seed in seeds()}
 
 
-def most_held() -> int:
-    """Return the most megabytes that this process has held: not `ru_maxrss`, which begins with what the parent held at the fork."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.partition("VmHWM:")[2].split()[0]) // 1024
-
-
 def main(first: int, count: int) -> int:
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     ends: Counter[str] = Counter()
@@ -176,7 +170,7 @@ def main(first: int, count: int) -> int:
         ends[how.partition(":")[0]] += 1
         if how.startswith("failed"):
             sys.stderr.write(f"{place}: {how}\n")
-    megabytes = most_held()
+    megabytes = round(high_mark())
     sys.stdout.write(json.dumps({**ends, "megabytes": megabytes}) + "\n")
     return 1 if ends["failed"] or megabytes > MEGABYTES else 0
 

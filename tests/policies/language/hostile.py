@@ -5,12 +5,13 @@ and how many), CPU seconds, and by how many MiB the process's peak memory grew.
 """
 
 import json
-import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from tests.support.memory import high_mark
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -64,10 +65,6 @@ def measured() -> dict[str, dict[str, Any]]:
     return dict(json.loads(run.stdout))
 
 
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-
-
 def main() -> None:
     from policies.language.compiler import PolicyRefused, compile_policy
     from tests.policies.language.building import NAMES, policy_text
@@ -76,14 +73,14 @@ def main() -> None:
     compile_policy(policy_text(applies="{actions: [write], when: resource.reversible}"), NAMES)
     told = {}
     for name, text in texts().items():
-        peak, began = _peak(), time.process_time()
+        peak, began = high_mark(), time.process_time()
         codes: list[str] = []
         try:
             compile_policy(text, NAMES)
         except PolicyRefused as refusal:
             codes = [problem.code for problem in refusal.problems]
         told[name] = {
-            "codes": codes[:3], "problems": len(codes), "seconds": time.process_time() - began, "mebibytes": _peak() - peak,
+            "codes": codes[:3], "problems": len(codes), "seconds": time.process_time() - began, "mebibytes": high_mark() - peak,
         }  # fmt: skip
     print(json.dumps(told))
 
