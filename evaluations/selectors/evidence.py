@@ -83,7 +83,8 @@ _OTHER_HARNESS = """e.about = 'agent' AND e.harness <> '' AND e.harness <> (
 )"""
 
 # Built from constants of this module alone; every value is a bound parameter. What is asked about evidence is asked once for each
-# piece of it, before its observations are joined.
+# piece of it, before its observations are joined. `OFFSET 0` has both looked up by their keys: a planner that reads the whole of them
+# for a few hundred subjects at a time makes the fleet cost its square.
 #
 # A ruling is about a run, not about the bytes that told of it: whoever hands in the very numbers of a disputed or retracted run once
 # more, in another document, by another importer or as a newer revision, hands in what has been ruled on. `ruled` holds those runs,
@@ -110,8 +111,8 @@ WITH named AS MATERIALIZED (
             FROM evaluations_ruling r WHERE r.evidence_id = e.id AND r.recorded_at <= %(known_at)s
         ), '') AS ruling,
         e.supersedes
-    FROM evaluations_evidence e
-    JOIN named ON named.name_as_written = e.subject_as_written
+    FROM named
+    CROSS JOIN LATERAL (SELECT * FROM evaluations_evidence WHERE subject_as_written = named.name_as_written OFFSET 0) e
     JOIN evaluations_source s ON s.id = e.source_id
     LEFT JOIN trusted t ON t.source_id = e.source_id
     CROSS JOIN LATERAL ({_MEANING.format(name="e.subject_as_written")}) meaning
@@ -130,7 +131,7 @@ SELECT e.version_id, e.uid, o.ordinal, e.subject_as_written, e.source, e.trust, 
     e.ended_at, e.run_ended, e.harness, e.about, e.identity_problem, CASE WHEN e.ruling = 'retracted' THEN e.ruling
         ELSE coalesce(r.ruling, e.ruling) END AS ruling, e.supersedes, e.id AS evidence_id
 FROM meant e
-JOIN evaluations_observation o ON o.evidence_id = e.id
+CROSS JOIN LATERAL (SELECT * FROM evaluations_observation WHERE evidence_id = e.id OFFSET 0) o
 LEFT JOIN ruled r ON r.version_id = e.version_id AND r.source = e.source AND r.about = e.about AND r.harness = e.harness
     AND r.run_ended = e.run_ended AND r.metric_id = o.metric_id AND r.benchmark_version_id = o.benchmark_version_id
     AND r.slice = o.slice AND r.value = o.value AND r.ended_at IS NOT DISTINCT FROM e.ended_at
