@@ -23,6 +23,7 @@ from compliance.services.sign_offs import refresh_dossier
 from compliance.vocabulary import Cause, DriftCause, GrantMove, GrantStatus, NoticeKind, Role
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor
+from evaluations.kernel.bulk import insert_new
 from evaluations.kernel.canonical import timestamp
 from evaluations.kernel.clock import now
 from evaluations.kernel.errors import DomainError
@@ -165,12 +166,7 @@ def _notice(actor: Actor, cases: Sequence[Case], findings: Mapping[int, Finding]
 
 def apply_note_drift(*, actor: Actor, rows: Sequence[DriftNotice]) -> list[DriftNotice]:
     """Record what is told without stopping anything inside an open service transaction; return what nobody told before."""
-    if not rows:
-        return []
-    # Another review may be telling the same: the unique key decides, and the rows that are ours are told of.
-    DriftNotice.objects.bulk_create(rows, ignore_conflicts=True)
-    ours = set(DriftNotice.objects.filter(uid__in=[row.uid for row in rows]).values_list("uid", flat=True))
-    fresh = [row for row in rows if row.uid in ours]
+    fresh = insert_new(rows)
     if fresh:
         audit.record(
             *(

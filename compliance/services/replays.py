@@ -12,6 +12,7 @@ from compliance.services.outbox import Notice, apply_notify_all
 from compliance.vocabulary import NoticeKind, Role
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor
+from evaluations.kernel.bulk import insert_new
 from evaluations.kernel.canonical import digest
 from evaluations.kernel.clock import now
 from evaluations.kernel.services import service
@@ -104,10 +105,8 @@ def _noted(actor: Actor, mismatches: Sequence[Replayed], moment: datetime) -> li
         )
         for item in mismatches
     }
-    # Another replay may have noted the same: the unique key decides.
-    VerdictMismatch.objects.bulk_create(rows.values(), ignore_conflicts=True)
-    ours = set(VerdictMismatch.objects.filter(uid__in=[row.uid for row in rows.values()]).values_list("verdict_id", flat=True))
-    return [item for item in mismatches if item.verdict.pk in ours]
+    fresh = {row.verdict_id for row in insert_new(list(rows.values()))}
+    return [item for item in mismatches if item.verdict.pk in fresh]
 
 
 def _notice(item: Replayed, people: set[UUID]) -> Notice:

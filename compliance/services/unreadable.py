@@ -12,6 +12,7 @@ from compliance.services.outbox import Notice, apply_notify_all
 from compliance.vocabulary import NoticeKind, Role
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor, system_job
+from evaluations.kernel.bulk import insert_new
 from evaluations.kernel.canonical import digest_of
 from evaluations.kernel.clock import now
 from evaluations.kernel.services import service
@@ -66,10 +67,8 @@ def _noted(actor: Actor, found: Sequence[Unreadable], moment: datetime) -> list[
         )
         for item in found
     }
-    # Another worker may have noted the same: the unique key decides.
-    UnreadableVersion.objects.bulk_create(rows.values(), ignore_conflicts=True)
-    ours = set(UnreadableVersion.objects.filter(uid__in=[row.uid for row in rows.values()]).values_list("version_id", flat=True))
-    return [item for item in found if item.version.pk in ours]
+    fresh = {row.version_id for row in insert_new(list(rows.values()))}
+    return [item for item in found if item.version.pk in fresh]
 
 
 def _notice(item: Unreadable, people: set[UUID]) -> Notice:

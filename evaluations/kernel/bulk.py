@@ -1,14 +1,32 @@
-"""Statements over whole arrays of values, sent as they are instead of being written into the statement's text."""
+"""Many rows at once: which of them are new, and statements over arrays that are bound instead of written into the text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 import psycopg
 from django.db import connection
+from django.db.models import Model
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
+
+Row = TypeVar("Row", bound=Model)
+_uid = attrgetter("uid")
+
+
+def insert_new(rows: Sequence[Row]) -> list[Row]:
+    """Insert rows of one model that has a `uid` in the present transaction, and return those that nobody had inserted before.
+
+    Another transaction may be inserting the same: the unique keys decide, and each side finds its own rows by their `uid`.
+    """
+    if not rows:
+        return []
+    manager = type(rows[0])._default_manager
+    manager.bulk_create(rows, ignore_conflicts=True)
+    ours = set(manager.filter(uid__in=[_uid(row) for row in rows]).values_list("uid", flat=True))
+    return [row for row in rows if _uid(row) in ours]
 
 
 def execute_with_arrays(statement: str, parameters: Mapping[str, Any] | Sequence[Any]) -> int:
