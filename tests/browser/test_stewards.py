@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
+import psycopg
 import pytest
 from django.db import connections
 from django.test import override_settings
@@ -14,6 +15,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from compliance.models import Upload
 from compliance.services.drafting import save_draft
+from compliance.services.unreadable import watch_policies
 from compliance.services.uploads import Told, read_upload, receive_upload
 from compliance.vocabulary import Role
 from evaluations.kernel.actor import Actor
@@ -26,6 +28,7 @@ from tests.browser.test_sign_offs import person, sign_in
 from tests.support import cluster as clusters
 from tests.support import signing, world
 from tests.support.definitions import ask_benchmark, ask_metric, stewards
+from tests.support.tampering import overwrite
 
 pytestmark = pytest.mark.browser
 NAME = "azure/model-a (high)"
@@ -44,7 +47,7 @@ def served(
     where: Path = tmp_path_factory.mktemp("uploads")
     quick = override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"], UPLOAD_DIR=where)
     with django_db_blocker.unblock(), quick:
-        pages = build()
+        pages = build() | tampered(test_database)
         server = LiveServer("127.0.0.1")
         yield server.url, pages
         server.stop()
@@ -119,6 +122,18 @@ def build() -> dict[str, str]:
         "name-touches": f"{name}?name={NAME}&means=model-a",
         "name-nobody": f"{name}?name={NAME}&means=nobody",
         **{key: reverse(f"admin:{where}_change", args=[pk]) for key, (where, pk) in change.items()},
+    }
+
+
+def tampered(database: clusters.Database) -> dict[str, str]:
+    """Bring a policy into force, change its text past every door, have that found, and return the pages that tell of it."""
+    version = signing.policy_in_force("second", bar=75)
+    with psycopg.connect(database.superuser_url, autocommit=True) as owner:
+        overwrite(owner, "policies_policyversion", version.pk, {"text": bytes(version.text).replace(b"75", b"15")})
+    assert watch_policies() == 1
+    return {
+        "home-unreadable": reverse("admin:index"),
+        "version-unreadable": reverse("admin:policies_policyversion_change", args=[version.pk]),
     }
 
 
