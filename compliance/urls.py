@@ -1,4 +1,7 @@
-"""Addresses of the site. What they do not name is answered with problem details, the console's own part excepted."""
+"""Addresses of the site. What they do not name is answered with problem details, the console's own part excepted.
+
+The doors of AuthZEN under `/access/v1/` are not among them: the first middleware answers there.
+"""
 
 from django.contrib import admin
 from django.urls import include, path
@@ -21,7 +24,6 @@ urlpatterns = [
     path("api/v1/", include("compliance.api.v1.urls")),
     path("api/schema/", SchemaView.as_view(), name="api-schema"),
     path("api/docs/", DocsView.as_view(), name="api-docs"),
-    path("access/v1/", include("compliance.api.authzen.urls")),
     path(".well-known/authzen-configuration", discovery, name="authzen-configuration"),
     path(".well-known/authzen-configuration/<path:path>", discovery, name="authzen-configuration-of-path"),
     path("ledger/", include("compliance.api.trail")),

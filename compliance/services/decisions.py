@@ -69,7 +69,7 @@ class Semantic(StrEnum):
 Admit = Callable[[Caller, int], None]
 MOST_ASKING = 32
 """So many who ask at once are answered in one transaction."""
-LINGER_SECONDS = 0.0005
+LINGER_SECONDS = 0.001
 MOST_OF_ONE = 8
 """Whoever asks more at once is answered for herself: nobody waits for a long batch of somebody else's."""
 _NOTHING = Question(subject_type="", subject="", action="", system="")

@@ -6,7 +6,6 @@ What a database charges for a transaction is then paid once for all who wait; da
 import logging
 from collections.abc import Callable, Sequence
 from threading import Lock
-from time import sleep
 from typing import Generic, TypeVar
 
 Job = TypeVar("Job")
@@ -32,7 +31,8 @@ class Gathering(Generic[Job, Result]):
     """Gathers jobs of many threads.
 
     `together` gets jobs, `most` at the most, and returns a result for each, None for a job that is to be done `alone`. Should it raise,
-    all of them are, by the threads that brought them. Where the last jobs had company, the next wait `linger` seconds for theirs.
+    all of them are, by the threads that brought them. As many as were there at the end of the last round are waited for, `linger`
+    seconds at the most: those just answered may come again, and have then the company of those who came while they were answered.
     """
 
     def __init__(
@@ -46,7 +46,11 @@ class Gathering(Generic[Job, Result]):
         self._together, self._alone, self._most, self._linger = together, alone, most, linger
         self._waiting: list[_Place[Job, Result]] = []
         self._led = False
-        self._last = 0
+        self._expected = 1
+        # So many must have come for the leader to go on; 0 where she waits for nobody.
+        self._awaited = 0
+        self._complete = Lock()
+        self._complete.acquire()
         self._lock = Lock()
 
     def do(self, job: Job) -> Result:
@@ -57,6 +61,9 @@ class Gathering(Generic[Job, Result]):
                 self._led = place.leads = True
             else:
                 self._waiting.append(place)
+                if 0 < self._awaited <= len(self._waiting):
+                    self._awaited = 0
+                    self._complete.release()
         if not place.leads:
             place.woken.acquire()
         if place.leads:
@@ -65,13 +72,10 @@ class Gathering(Generic[Job, Result]):
 
     def _lead(self, own: _Place[Job, Result]) -> None:
         """Do what has gathered, the own job among it, and let the first of those who came meanwhile lead next."""
-        if self._last > 1:
-            # Those just answered may come again: a moment's wait has them in this company, not in the one after it.
-            sleep(self._linger)
+        others = self._most - 1
+        self._wait_for(min(self._expected - 1, others))
         with self._lock:
-            others = self._most - 1
             taken, self._waiting = [own, *self._waiting[:others]], self._waiting[others:]
-        self._last = len(taken)
         try:
             for place, result in zip(taken, self._together([place.job for place in taken]), strict=True):
                 place.result = result
@@ -82,8 +86,23 @@ class Gathering(Generic[Job, Result]):
                 if place is not own:
                     place.woken.release()
             with self._lock:
+                self._expected = len(taken) + len(self._waiting)
                 following = self._waiting.pop(0) if self._waiting else None
                 self._led = following is not None
             if following is not None:
                 following.leads = True
                 following.woken.release()
+
+    def _wait_for(self, others: int) -> None:
+        """Wait until so many others are there, or the time is over."""
+        with self._lock:
+            if len(self._waiting) >= others:
+                return
+            self._awaited = others
+        if not self._complete.acquire(timeout=self._linger):
+            with self._lock:
+                if self._awaited:
+                    self._awaited = 0
+                    return
+            # The last of them came at that very moment.
+            self._complete.acquire()

@@ -1,17 +1,11 @@
-"""How answers are written: decisions as JSON with their reasons, errors as one sentence of text."""
+"""How decisions are written: JSON, with their reasons."""
 
 import base64
-from collections.abc import Mapping
 from typing import Any
-
-import orjson
-from django.http import HttpResponse
 
 from compliance.deciding.codes import Code, Reason
 from compliance.services.recording import Decided
 from evaluations.kernel.canonical import timestamp
-
-JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 
 
 def decision_of(answer: Decided, *, observed: bool) -> dict[str, Any]:
@@ -54,13 +48,3 @@ def cannot_judge() -> dict[str, Any]:
     """Return the denial that is given where there is no database to ask."""
     reason = Reason(Code.CANNOT_JUDGE, {})
     return {"decision": False, "context": {"reason": reason.code.value, "reasons": [reason.as_value()]}}
-
-
-def json_answer(value: Mapping[str, Any], *, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """Return a JSON answer."""
-    return HttpResponse(orjson.dumps(value), status=status, content_type=JSON, headers=headers)
-
-
-def text_answer(sentence: str, *, status: int, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """Return an error: one sentence."""
-    return HttpResponse(f"{sentence}\n", status=status, content_type=TEXT, headers=headers)

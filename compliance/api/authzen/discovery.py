@@ -17,7 +17,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from compliance.api.authzen.answers import json_answer, text_answer
+from compliance.api.authzen.frame import Outgoing, json_answer, text_answer
 
 CACHED_SECONDS = 60 * 60
 ENDPOINTS = {
@@ -33,6 +33,11 @@ UNSET = "the public address of this service is not known: set WRITEGATE_PUBLIC_U
 @csrf_exempt
 def discovery(request: HttpRequest, path: str = "") -> HttpResponse:
     """`GET /.well-known/authzen-configuration[/path]`."""
+    status, content, headers = _answer(request, path)
+    return HttpResponse(content, status=status, headers=headers)
+
+
+def _answer(request: HttpRequest, path: str) -> Outgoing:
     if request.method not in ("GET", "HEAD"):
         return text_answer("read this by GET", status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
     address = settings.PUBLIC_URL
@@ -40,9 +45,7 @@ def discovery(request: HttpRequest, path: str = "") -> HttpResponse:
         return text_answer(UNSET, status=HTTPStatus.NOT_FOUND)
     if path.strip("/") != urlsplit(address).path.strip("/"):
         return text_answer("there is no decision point at this path", status=HTTPStatus.NOT_FOUND)
-    answer = json_answer(metadata(address, settings.METADATA_KEY))
-    answer.headers["Cache-Control"] = f"public, max-age={CACHED_SECONDS}"
-    return answer
+    return json_answer(metadata(address, settings.METADATA_KEY), headers={"Cache-Control": f"public, max-age={CACHED_SECONDS}"})
 
 
 @lru_cache(maxsize=4)

@@ -1,21 +1,25 @@
 """The short way to the doors of AuthZEN: no session, no cookie, no form guard, no static files on it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from django.conf import settings
-from django.core.exceptions import DisallowedHost
-from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse
+from django.http.request import split_domain_port, validate_host
 
-from compliance.api.authzen.answers import text_answer
-from compliance.api.authzen.urls import PREFIX, VIEWS
+from compliance.api.authzen.doors import DOORS, PREFIX
+from compliance.api.authzen.frame import Incoming, Outgoing, text_answer
 
+HOSTS_REMEMBERED = 64
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
 }
+_STATUS = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 
 
 class LeanPathMiddleware:
@@ -30,7 +34,9 @@ class LeanPathMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not request.path_info.startswith(PREFIX):
             return self.get_response(request)
-        return _framed(request)
+        scheme = request.scheme or ""
+        answer = _answer(Incoming(request.method or "", request.path_info, request.META, request.read))
+        return HttpResponse(answer.content, status=answer.status, headers=_headers(answer, request.META, scheme))
 
 
 class LeanApplication:
@@ -44,28 +50,39 @@ class LeanApplication:
         self._application = application
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if not environ.get("PATH_INFO", "").startswith(PREFIX):
+        path = environ.get("PATH_INFO", "")
+        if not path.startswith(PREFIX):
             return self._application(environ, start_response)
-        response = _framed(WSGIRequest(environ))
-        start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
-        return (response.content,)
+        answer = _answer(Incoming(environ["REQUEST_METHOD"], path, environ, environ["wsgi.input"].read))
+        start_response(_STATUS[answer.status], list(_headers(answer, environ, environ["wsgi.url_scheme"]).items()))
+        return (answer.content,)
 
 
-def _framed(request: HttpRequest) -> HttpResponse:
-    """Return the answer with the headers that the middleware behind would have seen to."""
-    response = _answer(request)
-    for name, value in _HEADERS.items():
-        response.headers[name] = value
-    if settings.SECURE_HSTS_SECONDS and request.is_secure():
-        response.headers["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
-    response.headers["Content-Length"] = str(len(response.content))
-    return response
-
-
-def _answer(request: HttpRequest) -> HttpResponse:
-    try:
-        request.get_host()
-    except DisallowedHost:
+def _answer(incoming: Incoming) -> Outgoing:
+    meta = incoming.meta
+    if not _is_served(meta.get("HTTP_HOST", meta.get("SERVER_NAME", "")), tuple(settings.ALLOWED_HOSTS)):
         return text_answer("this host is not served here", status=400)
-    view = VIEWS.get(request.path_info.removeprefix(PREFIX))
-    return text_answer("there is nothing at this address", status=404) if view is None else view(request)
+    door = DOORS.get(incoming.path.removeprefix(PREFIX))
+    return text_answer("there is nothing at this address", status=404) if door is None else door(incoming)
+
+
+@lru_cache(maxsize=HOSTS_REMEMBERED)
+def _is_served(host: str, allowed: tuple[str, ...]) -> bool:
+    """Tell whether a `Host` names this service, as `HttpRequest.get_host` tells it."""
+    domain, _ = split_domain_port(host)
+    return bool(domain) and validate_host(domain, allowed)
+
+
+def _headers(answer: Outgoing, meta: Mapping[str, Any], scheme: str) -> dict[str, str]:
+    """Return all headers of an answer: its own, and those that the middleware behind would have seen to."""
+    headers = {**answer.headers, **_HEADERS, "Content-Length": str(len(answer.content))}
+    if settings.SECURE_HSTS_SECONDS and _is_secure(meta, scheme):
+        headers["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
+    return headers
+
+
+def _is_secure(meta: Mapping[str, Any], scheme: str) -> bool:
+    """Tell whether the request came by HTTPS, as `HttpRequest.is_secure` tells it: a proxy of ours has the first word."""
+    name, value = getattr(settings, "SECURE_PROXY_SSL_HEADER", None) or ("", "")
+    stated = meta.get(name)
+    return scheme == "https" if stated is None else str(stated).split(",", 1)[0].strip() == value

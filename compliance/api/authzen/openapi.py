@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from compliance.api.authzen.answers import TEXT
 from compliance.api.authzen.discovery import ENDPOINTS
+from compliance.api.authzen.frame import TEXT
 from compliance.api.authzen.reading import MOST_ACTION, MOST_BYTES, MOST_DEPTH, MOST_ID, MOST_ITEMS
 from compliance.api.authzen.search import DEFAULT_LIMIT, MAX_LIMIT
 from compliance.services.decisions import Semantic

@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
-from django.http import HttpRequest
-from django.http.request import UnreadablePostError
 
+from compliance.api.authzen.frame import Incoming
 from compliance.deciding.facts import Question
 from compliance.services.decisions import Semantic
 
@@ -55,37 +53,38 @@ class Asking(NamedTuple):
     observed: bool
 
 
-def read_object(request: HttpRequest) -> Members:
+def read_object(incoming: Incoming) -> Members:
     """Return the JSON object of a request's body. Raises `Refused`."""
-    kind, _, rest = request.META.get("CONTENT_TYPE", "").partition(";")
+    kind, _, rest = incoming.meta.get("CONTENT_TYPE", "").partition(";")
     if kind.strip().lower() != "application/json":
         raise Refused(400, "send the question as application/json")
     charset = rest.replace(" ", "").replace('"', "").lower()
     if charset.startswith("charset=") and charset not in ("charset=utf-8", "charset=utf8"):
         raise Refused(400, "JSON is UTF-8; send it as application/json")
-    if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
+    if "HTTP_TRANSFER_ENCODING" in incoming.meta and not incoming.meta.get("CONTENT_LENGTH"):
         raise Refused(400, "send the body with a Content-Length")
-    value = parse_json(_bytes_of(request))
+    value = parse_json(_bytes_of(incoming))
     if not isinstance(value, dict):
         raise Refused(400, "the body is no JSON object")
     return value
 
 
-def _bytes_of(request: HttpRequest) -> bytes:
-    length = request.META.get("CONTENT_LENGTH") or "0"
+def _bytes_of(incoming: Incoming) -> bytes:
+    length = incoming.meta.get("CONTENT_LENGTH") or "0"
     if not (length.isascii() and length.isdigit()):
         raise Refused(400, "the Content-Length is no number")
-    too_large = Refused(413, f"the body has more than {MOST_BYTES} bytes")
     if len(length) > 12 or int(length) > MOST_BYTES:
-        raise too_large
+        raise Refused(413, f"the body has more than {MOST_BYTES} bytes")
+    left, parts = int(length), []
     try:
-        body = request.body
-    except RequestDataTooBig:
-        raise too_large from None
-    except UnreadablePostError:
+        while left and (part := incoming.read(left)):
+            parts.append(part)
+            left -= len(part)
+    except OSError:
         raise Refused(400, "the body broke off") from None
-    if len(body) > MOST_BYTES:
-        raise too_large
+    if left:
+        raise Refused(400, "the body broke off")
+    body = b"".join(parts)
     if not body.strip():
         raise Refused(400, "the body is empty; send a JSON object")
     return body

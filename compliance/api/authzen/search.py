@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.core import signing
-from django.http import HttpResponse
 
-from compliance.api.authzen.answers import json_answer
+from compliance.api.authzen.frame import Outgoing, json_answer
 from compliance.api.authzen.reading import (
     Entity,
     Members,
@@ -36,24 +35,24 @@ Shape = Callable[[str], dict[str, str]]
 
 
 @door
-def search_subject(asker: Asker, body: Members) -> HttpResponse:
+def search_subject(asker: Asker, body: Members) -> Outgoing:
     """`POST /access/v1/search/subject`: who may."""
     return _search("subject", search_subjects, asker, body)
 
 
 @door
-def search_resource(asker: Asker, body: Members) -> HttpResponse:
+def search_resource(asker: Asker, body: Members) -> Outgoing:
     """`POST /access/v1/search/resource`: where."""
     return _search("resource", search_resources, asker, body)
 
 
 @door
-def search_action(asker: Asker, body: Members) -> HttpResponse:
+def search_action(asker: Asker, body: Members) -> Outgoing:
     """`POST /access/v1/search/action`: what."""
     return _search("action", search_actions, asker, body)
 
 
-def _search(sought: str, search: Search, asker: Asker, body: Members) -> HttpResponse:
+def _search(sought: str, search: Search, asker: Asker, body: Members) -> Outgoing:
     try:
         question = _question(sought, body)
         check_context(body)

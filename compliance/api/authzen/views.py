@@ -10,12 +10,11 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
-from django.views.decorators.csrf import csrf_exempt
 
 from compliance.api.authentication import CHALLENGE, MAX_TOKEN_LENGTH
 from compliance.api.authzen import limits
-from compliance.api.authzen.answers import cannot_judge, decision_of, error_item, json_answer, text_answer
+from compliance.api.authzen.answers import cannot_judge, decision_of, error_item
+from compliance.api.authzen.frame import Incoming, Outgoing, json_answer, text_answer
 from compliance.api.authzen.reading import Asking, Members, Refused, read_many, read_object, read_one
 from compliance.api.metrics import observe_decisions, observe_unavailable
 from compliance.api.requests import REQUEST_ID_HEADER
@@ -43,40 +42,37 @@ class Asker(NamedTuple):
         _wait_for(limits.questions().take(self.token_digest, questions), "more questions than the gate takes of one token")
 
 
-Door = Callable[[Asker, Members], HttpResponse]
+Door = Callable[[Asker, Members], Outgoing]
 
 
-def door(answer: Door) -> Callable[[HttpRequest], HttpResponse]:
-    """Make a view of a function that answers a POST by a bearer token: no session, no cookie, no negotiation.
+def door(answer: Door) -> Callable[[Incoming], Outgoing]:
+    """Make a door of a function that answers a POST by a bearer token: no session, no cookie, no negotiation.
 
     Whatever goes wrong becomes one sentence of text and its status, and is never a permission.
     """
 
-    @csrf_exempt
     @wraps(answer)
-    def view(request: HttpRequest) -> HttpResponse:
-        request_id = _name(request)
-        response = _answered(answer, request, request_id)
-        response.headers[REQUEST_ID_HEADER] = request_id
-        response.headers["Cache-Control"] = "no-store"
-        return response
+    def opened(incoming: Incoming) -> Outgoing:
+        request_id = _name(incoming.meta)
+        status, content, headers = _answered(answer, incoming, request_id)
+        return Outgoing(status, content, {**headers, REQUEST_ID_HEADER: request_id, "Cache-Control": "no-store"})
 
-    return view
+    return opened
 
 
 @door
-def evaluation(asker: Asker, body: Members) -> HttpResponse:
+def evaluation(asker: Asker, body: Members) -> Outgoing:
     """`POST /access/v1/evaluation`."""
     return _evaluate(asker, read_one(body))
 
 
 @door
-def evaluations(asker: Asker, body: Members) -> HttpResponse:
+def evaluations(asker: Asker, body: Members) -> Outgoing:
     """`POST /access/v1/evaluations`."""
     return _evaluate(asker, read_many(body))
 
 
-def _evaluate(asker: Asker, asking: Asking) -> HttpResponse:
+def _evaluate(asker: Asker, asking: Asking) -> Outgoing:
     items = asking.items
     if asking.semantic is Semantic.DENY_ON_FIRST_DENY:
         # What is no question is denied: nothing behind it is asked.
@@ -129,11 +125,11 @@ def _in_order(items: list[Question | str], answers: list[Decided], asking: Askin
 # --- the frame
 
 
-def _answered(answer: Door, request: HttpRequest, request_id: str) -> HttpResponse:
+def _answered(answer: Door, incoming: Incoming, request_id: str) -> Outgoing:
     try:
-        if request.method != "POST":
+        if incoming.method != "POST":
             raise Refused(405, "send the question by POST", {"Allow": "POST"})
-        return _admitted(answer, request, request_id)
+        return _admitted(answer, incoming, request_id)
     except Refused as refusal:
         return text_answer(refusal.sentence, status=refusal.status, headers=refusal.headers)
     except ScopeMissing as refusal:
@@ -145,17 +141,17 @@ def _answered(answer: Door, request: HttpRequest, request_id: str) -> HttpRespon
         return text_answer(f"something broke on our side; the log has it under request {request_id}", status=500)
 
 
-def _admitted(answer: Door, request: HttpRequest, request_id: str) -> HttpResponse:
-    address, digest = _address(request), _token_digest(request)
+def _admitted(answer: Door, incoming: Incoming, request_id: str) -> Outgoing:
+    address, digest = _address(incoming.meta), _token_digest(incoming.meta)
     # A token that held a moment ago is heard whatever else comes from its address: many may share one.
     known = digest is not None and digest in limits.questions()
     if not known:
         _wait_for(limits.failures().wait(address), "too many requests from this address were refused")
     try:
         if digest is None:
-            raise TokenRefused(_UNKNOWN if "HTTP_AUTHORIZATION" in request.META else "send a token: Authorization: Bearer wg_…")
+            raise TokenRefused(_UNKNOWN if "HTTP_AUTHORIZATION" in incoming.meta else "send a token: Authorization: Bearer wg_…")
         _wait_for(limits.questions().wait(digest), "more questions than the gate takes of one token")
-        return answer(Asker(digest, request_id), read_object(request))
+        return answer(Asker(digest, request_id), read_object(incoming))
     except TokenRefused as refusal:
         limits.failures().take(address)
         if digest is not None:
@@ -172,23 +168,23 @@ def _wait_for(seconds: float, why: str) -> None:
         raise Refused(429, f"{why}; ask again later", {"Retry-After": str(math.ceil(seconds))})
 
 
-def _name(request: HttpRequest) -> str:
+def _name(meta: Members) -> str:
     """Return the caller's `X-Request-ID` where it is printable and short, else one made here."""
-    given = request.META.get("HTTP_X_REQUEST_ID", "")
+    given = meta.get("HTTP_X_REQUEST_ID", "")
     return given if len(given) <= MAX_REQUEST_ID and _PRINTABLE.match(given) else uuid.uuid4().hex
 
 
-def _token_digest(request: HttpRequest) -> str | None:
+def _token_digest(meta: Members) -> str | None:
     """Return the digest of the bearer token, None for what cannot be one: nobody is asked about that."""
-    scheme, _, rest = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    scheme, _, rest = meta.get("HTTP_AUTHORIZATION", "").partition(" ")
     secret = rest.strip()
     if scheme.lower() != "bearer" or not secret.startswith(TOKEN_PREFIX):
         return None
     return token_digest(secret) if secret.isascii() and len(secret) <= MAX_TOKEN_LENGTH else None
 
 
-def _address(request: HttpRequest) -> str:
+def _address(meta: Members) -> str:
     """Return the client's address: behind a proxy of ours, as the proxy states it."""
     if getattr(settings, "SECURE_PROXY_SSL_HEADER", None):
-        return str(request.META.get("HTTP_X_FORWARDED_FOR", "")).rpartition(",")[2].strip()[:64]
-    return str(request.META.get("REMOTE_ADDR", ""))[:64]
+        return str(meta.get("HTTP_X_FORWARDED_FOR", "")).rpartition(",")[2].strip()[:64]
+    return str(meta.get("REMOTE_ADDR", ""))[:64]

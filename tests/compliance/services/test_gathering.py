@@ -4,7 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from time import sleep
+from time import monotonic, sleep
 
 import pytest
 
@@ -53,6 +53,30 @@ def test_every_job_is_done_once_and_gets_its_own_result(linger: float) -> None:
 def test_a_lone_job_waits_for_nobody() -> None:
     held = gathering(linger=30)
     assert [held.do(job) for job in (2, 3, 4)] == [4, 9, 16]
+
+
+def test_those_who_come_again_are_waited_for_and_nobody_else() -> None:
+    sizes: list[int] = []
+
+    def together(jobs: Sequence[int]) -> list[int]:
+        sizes.append(len(jobs))
+        return square(jobs)
+
+    def bring(jobs: range) -> None:
+        for job in jobs:
+            assert held.do(job) == job * job
+            sleep(0.003)  # as long as it takes to come again
+
+    held = gathering(together, most=8, linger=0.2)
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(bring, [range(50)] * 5, timeout=PATIENCE))
+    assert sizes.count(5) > 40, "they were not waited for"
+    assert len(sizes) < 70
+    # The last who waited in vain knows that nobody comes any more.
+    held.do(1)
+    began = monotonic()
+    held.do(2)
+    assert monotonic() - began < 0.1
 
 
 @pytest.mark.parametrize("result", [None, "raises", "too few"])
