@@ -15,12 +15,12 @@ from compliance.selectors.sight import Sight
 from compliance.vocabulary import EffectiveStatus
 from evaluations.models import AliasAssignment, Subject, SubjectVersion
 from evaluations.vocabulary import SubjectKind
-from policies.language.routing import EVERY_NAME, REASONS, Member, Open, Route, resolve, shown_path
-from policies.language.routing_inventory import allowed_document, inventory_of
+from policies.language.routing import CHANGES, EVERY_NAME, REASONS, Member, Open, Route, shown_path
+from policies.language.routing_forms import LITELLM, allowed_part, routes_in
 from policies.models import System
 
-DEFAULT_NAME = "litellm"
-"""The gateway that is meant where none is named."""
+DEFAULT_NAME = LITELLM
+"""The gateway that is meant where none is named, and no file at hand says otherwise."""
 BESIDE = "route/"
 """Before the key of a route whose name belongs to a model or an agent."""
 
@@ -96,7 +96,7 @@ def document_of(inventory: RoutingInventory) -> dict[str, Any]:
 
 def routes_of(inventory: RoutingInventory) -> tuple[Route, ...]:
     """Return every name that an inventory serves, with what is written behind it."""
-    return resolve(inventory_of(document_of(inventory)))
+    return routes_in(document_of(inventory))
 
 
 def served_by(inventories: Iterable[RoutingInventory], *, at: datetime) -> list[Served]:
@@ -143,7 +143,7 @@ def read_routing_report(inventory: RoutingInventory, system: System, action: str
 def allowed_routing(inventory: RoutingInventory, system: System, action: str, at: datetime) -> dict[str, Any]:
     """Return an inventory's document with nothing in it but the names that are cleared for a system and action."""
     cleared = [route.name for route in read_routing_report(inventory, system, action, at) if route.cleared]
-    return allowed_document(document_of(inventory), cleared)
+    return allowed_part(document_of(inventory), cleared)
 
 
 def plain_report(inventory: RoutingInventory, at: datetime) -> tuple[RouteReport, ...]:
@@ -200,7 +200,7 @@ def report_lines(report: Sequence[RouteReport], *, held: bool) -> list[str]:
         lines += [
             f"  {each.problem or each.subject}: {shown_path(each.path)}" for each in route.members if each.problem or not held
         ]
-        lines += [f"  open, {REASONS[each.reason]}: {shown_path(each.path)}" for each in route.opens]
+        lines += [f"  open, {REASONS[each.reason]}: {shown_path(each.path)}; {CHANGES[each.reason]}" for each in route.opens]
     return lines
 
 
@@ -216,8 +216,8 @@ def _live_grants(version_ids: Collection[int], system: System, action: str, *, a
 
 
 def _meant(member: Member, meant: Mapping[str, SubjectVersion | None]) -> SubjectVersion | None:
-    # What was said of this endpoint goes before what was said of the model wherever it stands.
-    return meant[member.written] if member.written in meant else meant.get(member.model)
+    # What was said of this endpoint goes before what was said of the model wherever it stands, which may say nothing about it here.
+    return meant.get(member.written) if member.exact or member.written in meant else meant.get(member.model)
 
 
 def _report(served: Served, granted: Collection[int]) -> RouteReport:

@@ -13,7 +13,6 @@ from django.db import connection
 
 from compliance.models import RoutingInventory
 from compliance.selectors.routing import (
-    DEFAULT_NAME,
     Served,
     newest_inventories,
     newest_inventory,
@@ -36,9 +35,8 @@ from evaluations.models import SubjectVersion
 from evaluations.selectors.subjects import pinned_parts
 from evaluations.services.agents import apply_register_route
 from evaluations.vocabulary import SubjectKind
-from policies.language.routing import EVERY_NAME, public_names
-from policies.language.routing_inventory import inventory_of
-from policies.language.routing_litellm import read_litellm
+from policies.language.routing import EVERY_NAME
+from policies.language.routing_forms import LITELLM, form_of, names_in, read_routing
 
 BODY_NAME = "config.yaml"
 _REFERENCE = "routing_inventory "
@@ -67,24 +65,27 @@ def import_routes(
     *,
     actor: Actor,
     body: bytes,
-    name: str = DEFAULT_NAME,
+    name: str | None = None,
     filename: str = BODY_NAME,
     kinds: Collection[str] = SubjectKind.values,
     idempotency_key: str | None = None,
     request_id: str = "",
 ) -> Imported:
-    """Keep what a gateway's `config.yaml` serves, register its routes, and tell of paths that are newly not cleared.
+    """Keep what a gateway serves, register its routes, and tell of paths that are newly not cleared.
 
-    `name` is the gateway's; `kinds` are the kinds of subjects that the caller may register. Each name of the file becomes a route,
-    with a new version when what answers behind it has changed; one that is no longer served becomes an open one. Raises `InputRefused`
-    naming lines, and every name that is no key; `RoleMissing`, `IdempotencyKeyReused`.
+    `body` is in one of the forms of `routing_forms`; `name` is the gateway's, by default that of the form; `kinds` are the kinds of
+    subjects that the caller may register. Each name of the file becomes a route, with a new version when what answers behind it has
+    changed; one that is no longer served becomes an open one. Raises `InputRefused` naming lines, and every name that is no key;
+    `RoleMissing`, `IdempotencyKeyReused`.
     """
-    check_key(name, field="name")
+    if name is not None:
+        check_key(name, field="name")
     if SubjectKind.ROUTE not in kinds:
         raise RoleMissing("no role of yours may register a route")
-    document = read_litellm(body, filename=filename)
+    document = read_routing(body, filename=filename)
+    name = name or form_of(document)
     content = canonical_bytes(document)
-    _refuse_names(public_names(inventory_of(document)), filename)
+    _refuse_names(names_in(document), filename, "model_name" if form_of(document) == LITELLM else "openrouter_routes")
     if idempotency_key is None:
         return _import(actor, name, content, request_id)
     # Over what is kept, so that no password of the file is behind a digest.
@@ -101,7 +102,7 @@ def import_routes(
     return made
 
 
-def read_import(body: bytes, *, name: str) -> tuple[str, bytes]:
+def read_import(body: bytes, *, name: str | None) -> tuple[str | None, bytes]:
     """Return the gateway's name, and the text, of a JSON body `{name, content}`; `name` where it gives none. Raises `InputRefused`.
 
     A body may hold passwords, so nothing of it is repeated.
@@ -176,15 +177,15 @@ def _one_at_a_time() -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('routing', 2))")
 
 
-def _refuse_names(names: Iterable[str], filename: str) -> None:
+def _refuse_names(names: Iterable[str], filename: str, field: str) -> None:
     """Refuse names that can be no key of a route. A wildcard is none either; it is kept, and reported as open."""
     problems = []
     for name in names:
         if EVERY_NAME in name:
             continue
-        problem = key_problem(name, field="model_name")
+        problem = key_problem(name, field=field)
         if problem is None and name.rpartition("@")[2].isdigit() and "@" in name:
-            problem = Problem(f"`{name}` ends like a version", field="model_name", hint="leave out the `@` and the number")
+            problem = Problem(f"`{name}` ends like a version", field=field, hint="leave out the `@` and the number")
         if problem is not None:
             problems.append(problem._replace(file=filename))
     if problems:

@@ -26,8 +26,37 @@ REASONS: Mapping[str, str] = {
     "own_fallbacks": "the deployment has fallbacks of its own",
     "overrides": "a fallback changes more than the model",
     "database": "the gateway reads further models from its database",
+    "no_model": "no model is named, and the account's default answers",
+    "moving_name": "whoever publishes the model moves this name to newer ones",
+    "router_variant": "the variant has the router choose who answers, or adds what it finds",
+    "any_provider": "whichever provider serves the model may answer",
+    "any_quantization": "the model may be served in any quantisation",
+    "preset": "a preset that is kept elsewhere decides",
+    "plugin": "a plugin or tool of the router stands between request and model",
+    "unread_option": "an option that is not known here may let others answer",
 }
 """Why a set cannot be known, by code."""
+
+CHANGES: Mapping[str, str] = {
+    "wildcard": "name each model",
+    "auto_router": "list every model that the router picks from",
+    "auto_model": "name the model that is to answer",
+    "environment": "write the name out",
+    "unknown_name": "add it to the inventory, or take it out of the lists",
+    "nobody": "name somebody who answers",
+    "own_fallbacks": "move the fallbacks to the settings of the gateway",
+    "overrides": "leave nothing but the model in the fallback",
+    "database": "switch `store_model_in_db` off, and list every model in the file",
+    "no_model": "name one in `model`",
+    "moving_name": "name the release that the name stands for",
+    "router_variant": "name the model without the variant",
+    "any_provider": "list the providers in `provider.only` or `provider.order`, and set `provider.allow_fallbacks: false`",
+    "any_quantization": "list what is cleared in `provider.quantizations`, or name endpoints such as `PROVIDER/fp8`",
+    "preset": "write out what the preset says, and leave it out",
+    "plugin": "leave it out",
+    "unread_option": "leave it out",
+}
+"""What to change so that a set can be known, by the same codes."""
 
 
 class Target(NamedTuple):
@@ -74,11 +103,15 @@ class Inventory(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A model as written that can answer, where, and a shortest path to it."""
+    """A model as written that can answer, where, and a shortest path to it.
+
+    `exact`: what is known of the model elsewhere says nothing about it here, as where `at` is a provider with a quantisation.
+    """
 
     model: str
     at: str
     path: tuple[str, ...]
+    exact: bool = False
 
     @property
     def written(self) -> str:

@@ -7,11 +7,11 @@ single keys and teams, or fallbacks that a client names in its request, is not i
 from typing import Any
 from urllib.parse import urlsplit
 
-from evaluations.kernel.errors import InputRefused, Problem
+from evaluations.kernel.errors import InputRefused
 from policies.language.routing_auto import ROUTERS, kept_list
-from policies.language.routing_text import MAX_PROBLEMS, Items, Members, Switch, Text, read_text
+from policies.language.routing_shapes import NAME_HINT, ShapeReader, is_name, line_of
+from policies.language.routing_text import Items, Members, Switch, read_text
 
-MAX_NAME = 300
 MAX_DEPLOYMENTS = 1_000
 MAX_TARGETS = 10_000
 """So many names may stand in all lists together; walking every route takes as many steps as routes times names."""
@@ -32,24 +32,24 @@ ENVIRONMENT = "os.environ/"
 
 def read_litellm(body: bytes, *, filename: str = "") -> dict[str, Any]:
     """Return the stripped document: plain values in LiteLLM's own form, with no secret in it. Raises `InputRefused` with lines."""
+    return strip_litellm(read_text(body, filename=filename), filename=filename)
+
+
+def strip_litellm(root: Members, *, filename: str = "") -> dict[str, Any]:
+    """Return the stripped document of a text that is read. Raises `InputRefused` with lines."""
     reader = _Reader(filename)
-    document = reader.document(read_text(body, filename=filename))
+    document = reader.document(root)
     if reader.problems:
         raise InputRefused(reader.problems)
     return document
 
 
-class _Reader:
-    """Checks shapes and strips. What is wrong is noted with its place, and never with a word of the file."""
+class _Reader(ShapeReader):
+    """Checks shapes and strips."""
 
     def __init__(self, filename: str) -> None:
-        self._filename = filename
+        super().__init__(filename)
         self._names = 0
-        self.problems: list[Problem] = []
-
-    def note(self, line: int, field: str, message: str, hint: str = "", code: str = "shape") -> None:
-        if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(Problem(message, self._filename, line or None, field=field, code=code, hint=hint))
 
     def document(self, root: Members) -> dict[str, Any]:
         if "include" in root:
@@ -57,17 +57,17 @@ class _Reader:
             self.note(root.lines["include"], "include", "other files are included, which are not here", hint, "include")
         if root.get("model_list") is None:
             self.note(1, "model_list", "it is missing", "list every deployment; `[]` says that there is none", "missing")
-        models = self._list(root, "model_list", "model_list")
+        models = self.sequence(root, "model_list", "model_list")
         if len(models) > MAX_DEPLOYMENTS:
             self.note(models.line, "model_list", f"{len(models)} deployments", f"at most {MAX_DEPLOYMENTS} are read", "too_long")
             return {}
         deployments = [self._deployment(item, f"model_list[{place}]") for place, item in enumerate(models)]
         found: dict[str, Any] = {"model_list": [item for item in deployments if item is not None]}
         for section in SECTIONS:
-            settings = self._settings(self._mapping(root, section, section), section)
+            settings = self._settings(self.mapping(root, section, section), section)
             if settings:
                 found[section] = settings
-        general = self._mapping(root, "general_settings", "general_settings")
+        general = self.mapping(root, "general_settings", "general_settings")
         if _is_on(general.get("store_model_in_db")):
             found["general_settings"] = {"store_model_in_db": True}
         if self._names > MAX_TARGETS:
@@ -78,21 +78,21 @@ class _Reader:
 
     def _deployment(self, item: Any, field: str) -> dict[str, Any] | None:
         if not isinstance(item, Members):
-            self.note(_line(item), field, "it is no mapping", "write `model_name:` and `litellm_params:`")
+            self.note(line_of(item), field, "it is no mapping", "write `model_name:` and `litellm_params:`")
             return None
-        name = self._name(item, "model_name", field)
-        params = self._mapping(item, "litellm_params", f"{field}.litellm_params")
-        model = self._name(params, "model", f"{field}.litellm_params", line=item.line)
+        name = self.name(item, "model_name", field)
+        params = self.mapping(item, "litellm_params", f"{field}.litellm_params")
+        model = self.name(params, "model", f"{field}.litellm_params", line=item.line)
         if not name or not model:
             return None
         provider = params.get("custom_llm_provider")
-        if isinstance(provider, str) and _is_name(provider) and not model.startswith((f"{provider}/", ENVIRONMENT, ROUTERS)):
+        if isinstance(provider, str) and is_name(provider) and not model.startswith((f"{provider}/", ENVIRONMENT, ROUTERS)):
             model = f"{provider}/{model}"
         kept: dict[str, Any] = {"model": model}
         at = _endpoint(params.get("api_base") or params.get("base_url"))
         if at:
             kept["api_base"] = at
-        if isinstance(params.get("silent_model"), str) and _is_name(params["silent_model"]):
+        if isinstance(params.get("silent_model"), str) and is_name(params["silent_model"]):
             kept["silent_model"] = str(params["silent_model"])
         own = sorted(member for member in _OWN_FALLBACKS if params.get(member) is not None)
         if own:
@@ -105,14 +105,14 @@ class _Reader:
         return {"model_name": name, "litellm_params": kept, **self._info(item, field)}
 
     def _info(self, item: Members, field: str) -> dict[str, Any]:
-        info = self._mapping(item, "model_info", f"{field}.model_info")
+        info = self.mapping(item, "model_info", f"{field}.model_info")
         kept: dict[str, Any] = {}
         for member in ("id", "base_model"):
-            if isinstance(info.get(member), str) and _is_name(info[member]):
+            if isinstance(info.get(member), str) and is_name(info[member]):
                 kept[member] = str(info[member])
         groups = info.get("access_groups")
         if isinstance(groups, Items):
-            kept["access_groups"] = [str(group) for group in groups if isinstance(group, str) and _is_name(group)]
+            kept["access_groups"] = [str(group) for group in groups if isinstance(group, str) and is_name(group)]
         return {"model_info": kept} if kept else {}
 
     # --- settings ---
@@ -131,11 +131,11 @@ class _Reader:
             if aliases:
                 kept[member] = aliases
         groups = [
-            self._group(item, f"{field}.routing_groups[{place}]") for place, item in self._items(section, "routing_groups", field)
+            self._group(item, f"{field}.routing_groups[{place}]") for place, item in self.items(section, "routing_groups", field)
         ]
         if groups:
             kept["routing_groups"] = [group for group in groups if group is not None]
-        if isinstance(section.get("routing_strategy"), str) and _is_name(section["routing_strategy"]):
+        if isinstance(section.get("routing_strategy"), str) and is_name(section["routing_strategy"]):
             kept["routing_strategy"] = str(section["routing_strategy"])
         merged = section.get("default_litellm_params")
         if isinstance(merged, Members):
@@ -146,44 +146,44 @@ class _Reader:
 
     def _fallbacks(self, section: Members, member: str, field: str) -> list[Any]:
         found: list[Any] = []
-        for place, item in self._items(section, member, field.rpartition(".")[0]):
+        for place, item in self.items(section, member, field.rpartition(".")[0]):
             here = f"{field}[{place}]"
             if isinstance(item, Members):
                 found += [{self._source(source, item, here): self._targets(item[source], here)} for source in item]
-            elif isinstance(item, str) and _is_name(item):
+            elif isinstance(item, str) and is_name(item):
                 self._names += 1
                 found.append(str(item))
             else:
-                self.note(_line(item), here, "it is no fallback", "write `- NAME: [NAME, …]`")
+                self.note(line_of(item), here, "it is no fallback", "write `- NAME: [NAME, …]`")
         return found
 
     def _source(self, source: str, item: Members, field: str) -> str:
-        if not _is_name(source):
-            self.note(item.lines[source], field, "the name is not fit to be shown", _NAME_HINT)
+        if not is_name(source):
+            self.note(item.lines[source], field, "the name is not fit to be shown", NAME_HINT)
         return source
 
     def _targets(self, given: Any, field: str) -> list[Any]:
         if not isinstance(given, Items):
-            self.note(_line(given), field, "it is no list of names", "write `[NAME, …]`")
+            self.note(line_of(given), field, "it is no list of names", "write `[NAME, …]`")
             return []
         found: list[Any] = []
         for place, item in enumerate(given):
             self._names += 1
-            if isinstance(item, str) and _is_name(item):
+            if isinstance(item, str) and is_name(item):
                 found.append(str(item))
-            elif isinstance(item, Members) and isinstance(item.get("model"), str) and _is_name(item["model"]):
-                others = sorted(member for member in item if member != "model" and _is_name(member))
+            elif isinstance(item, Members) and isinstance(item.get("model"), str) and is_name(item["model"]):
+                others = sorted(member for member in item if member != "model" and is_name(member))
                 found.append({"model": str(item["model"]), **({UNREAD: others} if len(item) > 1 else {})})
             else:
-                self.note(_line(item) or given.line, f"{field}[{place}]", "it is no name", _NAME_HINT)
+                self.note(line_of(item) or given.line, f"{field}[{place}]", "it is no name", NAME_HINT)
         return found
 
     def _aliases(self, section: Members, member: str, field: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for name, target in self._mapping(section, member, field).items():
+        for name, target in self.mapping(section, member, field).items():
             self._names += 1
             given = target.get("model") if isinstance(target, Members) else target
-            if not _is_name(name) or not isinstance(given, str) or not _is_name(given):
+            if not is_name(name) or not isinstance(given, str) or not is_name(given):
                 line = section[member].lines[name]
                 self.note(line, field, "it is no alias", "write `NAME: NAME`")
                 continue
@@ -193,15 +193,15 @@ class _Reader:
 
     def _group(self, item: Any, field: str) -> dict[str, Any] | None:
         if not isinstance(item, Members):
-            self.note(_line(item), field, "it is no routing group", "write `group_name:` and `models:`")
+            self.note(line_of(item), field, "it is no routing group", "write `group_name:` and `models:`")
             return None
-        name = self._name(item, "group_name", field)
+        name = self.name(item, "group_name", field)
         models = self._names_in(item.get("models"), f"{field}.models", line=item.line)
         if not name:
             return None
         strategy = item.get("routing_strategy")
         kept = {"group_name": name, "models": models}
-        return {**kept, "routing_strategy": str(strategy)} if isinstance(strategy, str) and _is_name(strategy) else kept
+        return {**kept, "routing_strategy": str(strategy)} if isinstance(strategy, str) and is_name(strategy) else kept
 
     # --- parts ---
 
@@ -214,56 +214,15 @@ class _Reader:
             self.note(given.line, field, "it is no list of names", "write `[NAME, …]`")
         return names
 
-    def _name(self, item: Members, member: str, field: str, *, line: int = 0) -> str:
-        given = item.get(member)
-        if isinstance(given, str) and _is_name(given):
-            return str(given)
-        at = item.lines.get(member, 0) if item else 0
-        what = "it is missing" if given is None else "it is no name"
-        self.note(at or item.line or line, f"{field}.{member}", what, _NAME_HINT, "missing" if given is None else "shape")
-        return ""
-
-    def _mapping(self, item: Members, member: str, field: str) -> Members:
-        given = item.get(member)
-        if isinstance(given, Members):
-            return given
-        if given is not None:
-            self.note(item.lines[member], field, "it is no mapping of keys to values")
-        empty = Members()
-        empty.line, empty.lines = item.line, {}
-        return empty
-
-    def _list(self, item: Members, member: str, field: str) -> Items:
-        given = item.get(member)
-        if isinstance(given, Items):
-            return given
-        if given is not None:
-            self.note(item.lines[member], field, "it is no list", "write one `- ` line for each")
-        return Items()
-
-    def _items(self, item: Members, member: str, field: str) -> list[tuple[int, Any]]:
-        return list(enumerate(self._list(item, member, f"{field}.{member}")))
-
-
-_NAME_HINT = f"write one line of at most {MAX_NAME} printable characters"
-
-
-def _is_name(text: object) -> bool:
-    return isinstance(text, str) and 0 < len(text) <= MAX_NAME and text.isprintable() and text == text.strip()
-
 
 def _is_on(value: object) -> bool:
     """True for what LiteLLM takes for true, and for what it would look up elsewhere."""
     return value.on if isinstance(value, Switch) else isinstance(value, str) and value.lower() not in ("false", "0", "no", "off")
 
 
-def _line(value: object) -> int:
-    return int(getattr(value, "line", 0)) if isinstance(value, Text | Items | Members | Switch) else 0
-
-
 def _endpoint(given: object) -> str:
     """Return an address without user, password, query and fragment, "" where there is none or none that can be read."""
-    if not isinstance(given, str) or not _is_name(given):
+    if not isinstance(given, str) or not is_name(given):
         return ""
     if given.startswith(ENVIRONMENT):
         return given

@@ -71,7 +71,7 @@ def read_text(text: bytes, *, filename: str = "") -> Members:
     reader = _Reader(decoded.removeprefix("\ufeff"), filename)
     root = reader.read()
     if not reader.problems and not isinstance(root, Members):
-        reader.note(1, "it is no mapping of keys to values", "shape", "begin with `model_list:`")
+        reader.note(1, "it is no mapping of keys to values", "shape", "begin with `model_list:` or `openrouter_routes:`")
     if reader.problems or not isinstance(root, Members):
         raise InputRefused(reader.problems)
     return root

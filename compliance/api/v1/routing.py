@@ -39,20 +39,26 @@ from compliance.selectors.systems import find_system
 from compliance.services.routing import import_routes, read_import
 from compliance.vocabulary import Scope
 from evaluations.kernel.clock import now
-from policies.language.routing import REASONS, shown_path
+from policies.language.routing import CHANGES, REASONS, shown_path
+from policies.language.routing_forms import FORMS
 from policies.language.routing_inventory import yaml_of
 from policies.language.routing_text import MAX_BYTES
 from policies.models import System
 
 UID = text_in_path("uid", "The inventory's id.", format="uuid")
 ACTION = "write"
+NAMED = f"Default: {' or '.join(FORMS)}, as the text is."
 BODY = {
     "type": "object",
     "additionalProperties": False,
     "required": ["content"],
     "properties": {
-        "name": {**KEY_SCHEMA, "description": f"The gateway's name. Default: {DEFAULT_NAME}."},
-        "content": {"type": "string", "maxLength": MAX_BYTES, "description": "The text of its `config.yaml`."},
+        "name": {**KEY_SCHEMA, "description": f"The gateway's name. {NAMED}"},
+        "content": {
+            "type": "string",
+            "maxLength": MAX_BYTES,
+            "description": "The text of its `config.yaml`, or of requests to OpenRouter below `openrouter_routes:`.",
+        },
     },
 }
 EXAMPLE = OpenApiExample(
@@ -94,7 +100,9 @@ class ReachSerializer(serializers.Serializer[Any]):
     """A model that can answer. `problem` is `unknown_model`, `no_grant`, or empty."""
 
     model = serializers.CharField(help_text="As it is written.")
-    at = serializers.CharField(help_text="Its endpoint, where one is written.")
+    at = serializers.CharField(
+        help_text="Its endpoint, or its provider at OpenRouter with the quantisation and effort, where they are written."
+    )
     path = serializers.SerializerMethodField(help_text="A shortest way from the name to it.")
     subject = serializers.CharField(help_text="The model version that it means, `key@number`, or empty.")
     problem = serializers.CharField()
@@ -108,10 +116,14 @@ class OpenSerializer(serializers.Serializer[Any]):
 
     reason = serializers.ChoiceField(choices=sorted(REASONS), read_only=True)
     because = serializers.SerializerMethodField()
+    change = serializers.SerializerMethodField(help_text="What to change so that it can be known.")
     path = serializers.SerializerMethodField(help_text="A shortest way from the name to what opens it.")
 
     def get_because(self, opened: Any) -> str:
         return REASONS[opened.reason]
+
+    def get_change(self, opened: Any) -> str:
+        return CHANGES[opened.reason]
 
     def get_path(self, opened: Any) -> str:
         return shown_path(opened.path)
@@ -150,7 +162,7 @@ class RoutingList(ListView):
     parser_classes = (ExactJSON, ExactYAML)
 
     def parameters_of(self, method: str) -> Sequence[Parameter]:
-        named = key("name", f"The gateway's name, for a YAML body. Default: {DEFAULT_NAME}.")
+        named = key("name", f"The gateway's name, for a YAML body. {NAMED}")
         return (named,) if method == "POST" else super().parameters_of(method)
 
     def headers_of(self, method: str) -> Sequence[Parameter]:
@@ -171,13 +183,14 @@ class RoutingList(ListView):
         responses={201: ImportedSerializer, 200: ImportedSerializer},
         examples=[EXAMPLE],
         description=(
-            "Hand in what a LiteLLM gateway serves, its `config.yaml`. What decides who answers is kept, and nothing else: no key and "
-            "no password. Each name becomes a route, with a new version when the set behind it has changed: 201, or 200 where the "
-            "inventory in effect says the same. A token needs the scope `register`, a person the role administrator."
+            "Hand in what a LiteLLM gateway serves, its `config.yaml`, or what an application asks of OpenRouter, each request by name "
+            "below `openrouter_routes:`. What decides who answers is kept, and nothing else: no key, no password and no prompt. Each "
+            "name becomes a route, with a new version when the set behind it has changed: 201, or 200 where the inventory in effect "
+            "says the same. A token needs the scope `register`, a person the role administrator."
         ),
     )
     def post(self, request: Request) -> Response:
-        name, content = self.asked.get("name", DEFAULT_NAME), body_of(request)
+        name, content = self.asked.get("name"), body_of(request)
         if str(request.content_type).partition(";")[0].strip().lower() != YAML:
             name, content = read_import(content, name=name)
         made = import_routes(
@@ -219,7 +232,7 @@ class RoutingDetail(ApiView):
 
 
 class RoutingAllowed(ApiView):
-    """The part of a gateway's inventory in effect that is cleared for a system and action, as LiteLLM writes it.
+    """The part of a gateway's inventory in effect that is cleared for a system and action, in the form it was handed in.
 
     A token may be narrowed to the system.
     """

@@ -15,11 +15,12 @@ from policies.selectors.systems import get_system
 class Command(ExampleCommand):
     help = (
         "Print the part of a gateway's inventory that is cleared for a system and action: the names behind which everything has a live "
-        "grant, in LiteLLM's own form and without keys. Exit code 2: there is no such system or inventory."
+        "grant, in the form it was handed in and without keys. Exit code 2: there is no such system or inventory."
     )
     examples: ClassVar[str] = """\
   manage.py export_routes --system hr-prod > allowed.yaml
   manage.py export_routes --system hr-prod --action delete --name prod-gateway
+  manage.py export_routes --system hr-prod --name openrouter
 """
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -10,6 +10,7 @@ from django.db import connection
 from compliance.models import LedgerEntry, RoutingInventory
 from compliance.vocabulary import Role
 from evaluations.services.subjects import assign_alias
+from policies.language.routing_forms import names_in, read_routing
 from policies.language.routing_inventory import inventory_of
 from policies.language.routing_litellm import read_litellm
 from tests.compliance.api.callers import as_person, as_token, post
@@ -106,6 +107,45 @@ class TestHandingIn:
     @pytest.mark.parametrize("scope", ["read", "request", "register:hr-prod"])
     def test_a_token_needs_the_whole_scope(self, named: signing.Ground, scope: str) -> None:
         assert hand_in(as_token(named.security, scope)).status_code == 403
+
+
+OPENROUTER = """\
+openrouter_routes:
+  r: {model: lab/a, provider: {only: [one], allow_fallbacks: false, quantizations: [fp8]}, user: sk-made-up}
+  o: {model: "lab/a:online", provider: {only: [one/fp8], allow_fallbacks: false}}
+"""
+
+
+class TestOpenRouter:
+    def test_requests_are_taken_shown_and_given_back_like_a_gateways_names(self, named: signing.Ground, machine: Api) -> None:
+        signing.granted(named)
+        assign_alias(actor=world.ACTOR, name_as_written="lab/a at one (fp8)", subject_version=named.version)
+        made = hand_in(machine, OPENROUTER)
+        assert (made.status_code, made.json()["name"], made.json()["registered"]) == (201, "openrouter", ["r@1"])
+        again = post(machine, "routing", {"content": OPENROUTER.replace("sk-made-up", "sk-rotated")})
+        assert (again.status_code, again.json()["uid"]) == (200, made.json()["uid"])
+        opened, cleared = machine.get(f"routing/{made.json()['uid']}", {"system": "hr-prod"}).json()["routes"]
+        assert (cleared["name"], cleared["cleared"], cleared["opens"]) == ("r", True, [])
+        assert cleared["members"] == [
+            {"model": "lab/a", "at": "one (fp8)", "path": "r → lab/a at one (fp8)", "subject": "model-a@1", "problem": ""}
+        ]
+        assert (opened["name"], opened["cleared"]) == ("o", False)
+        assert [(each["reason"], each["path"], each["change"]) for each in opened["opens"]] == [
+            ("router_variant", "o → lab/a:online", "name the model without the variant")
+        ]
+        assert machine.get("routing/allowed", {"system": "hr-prod"}).status_code == 404
+        allowed = machine.get("routing/allowed", {"system": "hr-prod", "name": "openrouter"})
+        assert "sk-made-up" not in allowed.content.decode()
+        assert names_in(read_routing(allowed.content)) == ("r",)
+
+    @pytest.mark.parametrize(
+        ("body", "line"), [("model: lab/a\n", 1), (OPENROUTER + "model_list: []\n", 4), (OPENROUTER.replace("[one]", "one"), 2)]
+    )
+    def test_what_is_wrong_is_told_with_its_line_and_changes_nothing(self, machine: Api, body: str, line: int) -> None:
+        answer = hand_in(machine, body)
+        assert (answer.status_code, answer.json()["problems"][0]["line"]) == (400, line)
+        assert "sk-made-up" not in answer.content.decode()
+        assert not RoutingInventory.objects.exists()
 
 
 class TestReading:

@@ -7,6 +7,7 @@ import pytest
 from django.core.management import call_command
 
 from compliance.models import RoutingInventory
+from evaluations.services.subjects import assign_alias
 from tests.support import routing, signing
 from tests.support.world import FIXTURES
 
@@ -57,3 +58,26 @@ def test_a_refusal_is_2_names_the_line_and_keeps_nothing(tmp_path: Path) -> None
     signing.register_system(actor=routing.world.ACTOR, key="hr-prod", title="HR", domain="hr")
     code, _, err = run("export_routes", "--system", "hr-prod")
     assert (code, "import_routes" in err) == (2, True)
+
+
+def test_requests_to_openrouter_are_handed_in_and_come_back_in_their_own_form(tmp_path: Path) -> None:
+    land = signing.ground("91")
+    routing.grant_for(land, land.version)
+    assign_alias(actor=routing.world.ACTOR, name_as_written="lab/a at one (unknown)", subject_version=land.version)
+    code, out, err = run("import_routes", FIXTURES / "routing" / "openrouter.yaml", "--system", "hr-prod")
+    assert (code, err, "made-up" in out) == (0, "", False)
+    assert "is in effect for `openrouter`" in out
+    assert "hr-agent: not cleared\n  unknown_model: hr-agent → lab/a at one (bf16, effort high)\n" in out
+    assert "plain: cleared\n" in out
+    code, out, err = run("export_routes", "--system", "hr-prod", "--name", "openrouter")
+    assert (code, err) == (0, "")
+    file = tmp_path / "allowed.yaml"
+    file.write_text(out)
+    code, out, _ = run("import_routes", file, "--name", "again", "--system", "hr-prod")
+    assert (code, out.splitlines()[-1]) == (0, "plain: cleared")
+    file.write_text("model: lab/a\n")
+    code, out, err = run("import_routes", file)
+    assert (code, out) == (2, "")
+    assert err.startswith(
+        "error: allowed.yaml, line 1: a request stands here without a name; write it as `NAME: {model: …}` below"
+    )

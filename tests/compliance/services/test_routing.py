@@ -14,13 +14,14 @@ from compliance.selectors.routing import (
     newest_inventory,
     plain_report,
     read_routing_report,
+    report_lines,
     route_keys,
     running_routes,
     versions_meant,
 )
 from compliance.services.idempotency import IdempotencyKeyReused
 from compliance.services.registrations import RoleMissing
-from compliance.services.routing import reconcile_routes
+from compliance.services.routing import Imported, reconcile_routes
 from compliance.vocabulary import GrantStatus, NoticeKind
 from evaluations.kernel.clock import now
 from evaluations.kernel.errors import InputRefused
@@ -322,3 +323,87 @@ class TestDrift:
         assert reconcile_routes(actor=world.ACTOR).registered == ("r@1",)
         assert reconcile_routes(actor=world.ACTOR).registered == ()
         assert entries("subject_version.reinstated") == 1
+
+
+AT_ONE = "lab/a at one (fp8)"
+CLOSED = {"order": ["one"], "allow_fallbacks": False, "quantizations": ["fp8"]}
+
+
+class TestOpenRouter:
+    """What was said of a model says nothing of it at a provider; all else is as for every gateway."""
+
+    def hand_in(self, **requests: object) -> Imported:
+        return routing.hand_in(json.dumps({"openrouter_routes": requests}).encode())
+
+    def test_it_is_a_gateway_of_its_own_and_a_model_at_a_provider_is_no_other(self, land: signing.Ground) -> None:
+        routing.hand_in(routing.gateway({"r": "lab/a"}))
+        routing.grant_for(land, land.version)
+        made = self.hand_in(r={"model": "lab/a", "provider": CLOSED})
+        assert (made.inventory.name, running_routes(["r"])["r"].closed) == ("openrouter", False)
+        assert standing(land) == {"r": (True, [])}
+        assert standing(land, "openrouter") == {"r": (False, [f"unknown_model: r → {AT_ONE}"])}
+        assign_alias(actor=world.ACTOR, name_as_written=AT_ONE, subject_version=land.version)
+        assert reconcile_routes(actor=world.ACTOR).registered == ("r@3",)
+        assert standing(land, "openrouter") == {"r": (True, [])}
+
+    def test_another_provider_or_quantisation_is_another_version(self, land: signing.Ground) -> None:
+        for place in ("one (fp8)", "two (fp8)", "one (bf16)"):
+            assign_alias(actor=world.ACTOR, name_as_written=f"lab/a at {place}", subject_version=land.version)
+        made = [
+            self.hand_in(r={"model": "lab/a", "provider": {**CLOSED, **more}}).registered
+            for more in ({}, {"zdr": True}, {"order": ["two"]}, {"quantizations": ["bf16"]}, {"allow_fallbacks": True}, {})
+        ]
+        assert made == [("r@1",), (), ("r@2",), ("r@3",), ("r@4",), ("r@1",)]
+
+    def test_each_path_to_what_is_not_cleared_is_told_and_what_is_cleared_comes_back(self, land: signing.Ground) -> None:
+        routing.grant_for(land, land.version)
+        assign_alias(actor=world.ACTOR, name_as_written=AT_ONE, subject_version=land.version)
+        assign_alias(actor=world.ACTOR, name_as_written="lab/b at one (fp8)", subject_version=model("b"))
+        request = {"model": "lab/a", "provider": CLOSED, "reasoning": None}
+        made = self.hand_in(r=request, both={**request, "models": ["lab/b", "lab/c"]}, open={"model": "openrouter/auto"})
+        assert standing(land, "openrouter") == {
+            "r": (True, []),
+            "both": (
+                False,
+                ["no_grant: both → fallback → lab/b at one (fp8)", "unknown_model: both → fallback → lab/c at one (fp8)"],
+            ),
+            "open": (
+                False,
+                [
+                    "unknown_model: open → openrouter/auto",
+                    "any_provider: open → provider",
+                    "any_quantization: open → provider",
+                    "auto_model: open → openrouter/auto",
+                ],
+            ),
+        }
+        lines = report_lines(read_routing_report(made.inventory, land.system, "write", now()), held=True)
+        assert "  open, whichever provider serves the model may answer: open → provider; list the providers in" in "\n".join(
+            lines
+        )
+        allowed = allowed_routing(made.inventory, land.system, "write", now())
+        assert allowed == {"openrouter_routes": {"r": {"model": "lab/a", "provider": CLOSED}}}
+
+    def test_what_was_cleared_and_is_no_longer_is_told_once(self, land: signing.Ground, run_tasks_inline) -> None:
+        routing.grant_for(land, land.version)
+        assign_alias(actor=world.ACTOR, name_as_written=AT_ONE, subject_version=land.version)
+        request = {"model": "lab/a", "provider": CLOSED}
+        self.hand_in(r=request)
+        made = self.hand_in(r={**request, "models": ["lab/b"], "provider": {**CLOSED, "allow_fallbacks": True}})
+        expected = [
+            ("model-a", "unknown_model", "r → fallback → lab/b at one (fp8)"),
+            ("model-a", "any_provider", "r → provider"),
+        ]
+        assert (made.told, told()) == (2, expected)
+        texts = " ".join(message.text for message in OutboxMessage.objects.filter(kind=NoticeKind.DRIFT_NOTICED))
+        assert "`r` is open now, since whichever provider serves the model may answer: r → provider." in texts
+        for _ in range(2):
+            tasks.reconcile_routes.delay()
+        assert told() == expected
+
+    def test_every_name_that_is_no_key_is_told_and_nothing_is_kept(self, land: signing.Ground) -> None:
+        with pytest.raises(InputRefused) as refused:
+            self.hand_in(**{"GPT": {}, "r@1": {}})
+        assert {problem.field for problem in refused.value.problems} == {"openrouter_routes"}
+        assert [problem.message.split("`")[1] for problem in refused.value.problems] == ["GPT", "r@1"]
+        assert not RoutingInventory.objects.exists()
