@@ -5,8 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,8 @@ from tests.compliance.client.test_cli import ROOT
 from tests.compliance.client.test_fingerprint import agent
 from tests.compliance.client.test_sending import evidence
 from tests.support import signing, world
-from tests.support.gate_answers import ODD, Asked, Reply, right
-from tests.support.gate_server import GateServer, gate_server
+from tests.support.gate_answers import ODD, Asked, right
+from tests.support.pipelines import Serve, Service, deployable, serving
 
 EXAMPLE = ROOT / "compliance" / "client" / "examples" / "github-actions.yml"
 BASH = ["bash", "--noprofile", "--norc", "-eo", "pipefail"]
@@ -32,27 +31,9 @@ _EXPRESSION = re.compile(r"\$\{\{\s*(.+?)\s*\}\}")
 _OUTPUT = re.compile(r"([A-Za-z_][\w-]*)=(.*)\Z")
 
 
-@dataclass(frozen=True)
-class Service:
-    """A service that the workflow talks to, with a token for `register`, `submit_evidence` and `decide:hr-prod`."""
-
-    url: str
-    token: str
-    gate: GateServer = field(default_factory=GateServer)
-
-
-Serve = Callable[[Reply], AbstractContextManager[Service]]
-
-
 @pytest.fixture
 def serve() -> Serve:
     """Makes a service whose gate answers so; it knows the models of the agent, and the source `lab`."""
-
-    @contextmanager
-    def serving(reply: Reply) -> Iterator[Service]:
-        with gate_server(reply) as gate:
-            yield Service(gate.url, "wg_very-secret", gate)
-
     return serving
 
 
@@ -152,13 +133,7 @@ class Runner:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    made = tmp_path / "work"
-    agent(made / "agents" / "hr")
-    (made / "evidence").mkdir()
-    evidence(made / "evidence" / "run.json")
-    (made / "deploy.sh").write_text('#!/bin/sh\necho "$1" > deployed\n')
-    (made / "deploy.sh").chmod(0o755)
-    return made
+    return deployable(tmp_path / "work", agent, evidence)
 
 
 @pytest.fixture
