@@ -28,6 +28,7 @@ from compliance.api.views import ApiView, existing, text_in_path
 from compliance.deciding.codes import Code
 from compliance.deciding.facts import SEMANTICS
 from compliance.deciding.meanings import MEANINGS
+from compliance.deciding.next_steps import STEPS, NextAction
 from compliance.ledger.merkle import leaf_hash
 from compliance.ledger.stored import NotSealedYet, proof_file_of
 from compliance.selectors.decisions import entry_of, explain, find_decision, find_decisions, replay_decision
@@ -205,6 +206,16 @@ class ReasonCodeSerializer(serializers.Serializer[Any]):
     code = serializers.ChoiceField(choices=CHOICES)
     means = serializers.CharField(help_text="What the gate found.")
     remedy = serializers.CharField(help_text="What would change the answer.")
+    next_action = serializers.ChoiceField(
+        choices=[(word.value, word.name) for word in NextAction],
+        help_text=(
+            "What a machine does about it: `request` files an access request, `retry` asks again, `none` does neither. Of several "
+            "reasons `none` counts first, then `retry`."
+        ),
+    )
+    retry_after = serializers.IntegerField(
+        allow_null=True, help_text="In how many seconds it asks again; an answer may say it more exactly. Null unless `retry`."
+    )
 
 
 class ReasonCodesSerializer(serializers.Serializer[Any]):
@@ -287,5 +298,13 @@ class ReasonCodes(ApiView):
     serializer_class = ReasonCodesSerializer
 
     def get(self, request: Request) -> Response:
-        codes = [{"code": code.value, **MEANINGS[code]._asdict()} for code in Code]
+        codes = [
+            {
+                "code": code.value,
+                **MEANINGS[code]._asdict(),
+                "next_action": STEPS[code].action.value,
+                "retry_after": STEPS[code].retry_after,
+            }
+            for code in Code
+        ]
         return Response(self.get_serializer({"semantics": SEMANTICS, "reason_codes": codes}).data)

@@ -167,7 +167,10 @@ def test_the_vocabulary_is_whole_and_in_order(reader: Api) -> None:
     assert set(MEANINGS) == set(Code)
     for row in shown["reason_codes"]:
         assert all(row[part].endswith(".") and "  " not in row[part] for part in ("means", "remedy")), row
-    assert "no_grant" in {row["code"] for row in shown["reason_codes"]}
+    said = {row["code"]: (row["next_action"], row["retry_after"]) for row in shown["reason_codes"]}
+    assert said["no_grant"] == ("request", None)
+    assert said["facts_moved"] == ("retry", 1)
+    assert said["evidence_missing"] == ("none", None)
 
 
 def test_the_list_makes_the_same_queries_however_long_it_is(land: Ground, token: str, reader: Api) -> None:
