@@ -71,13 +71,18 @@ def problem_handler(exc: Exception, context: Mapping[str, Any]) -> Response | No
 
 def problem_body(request: HttpRequest, status: int, code: str, detail: str, problems: Sequence[Problem] = ()) -> dict[str, Any]:
     """Return the members of one problem document."""
+    return problem_value(request_id_of(request), status, code, detail, problems)
+
+
+def problem_value(request_id: str, status: int, code: str, detail: str, problems: Sequence[Problem] = ()) -> dict[str, Any]:
+    """Return the members of one problem document about the request of an id."""
     return {
         "type": TYPE_PREFIX + code,
         "title": code.replace("_", " ").capitalize(),
         "status": int(status),
         "detail": detail,
         "code": code,
-        "request_id": request_id_of(request),
+        "request_id": request_id,
         "problems": [problem._asdict() for problem in problems],
     }
 

@@ -44,7 +44,12 @@ def session_of(request: Request) -> str:
 def narrowed_to(request: Request, scope: str) -> frozenset[str] | None:
     """Return the systems to which a token's scope is narrowed, None where it is not."""
     token = request.auth
-    if not isinstance(token, ServiceToken) or token.holds(scope):
+    return systems_of(token, scope) if isinstance(token, ServiceToken) else None
+
+
+def systems_of(token: ServiceToken, scope: str) -> frozenset[str] | None:
+    """Return the systems to which a token's scope is narrowed, None where it is held for all; empty where it is not held."""
+    if token.holds(scope):
         return None
     return frozenset(held.removeprefix(f"{scope}:") for held in token.scopes if held.startswith(f"{scope}:"))
 

@@ -68,14 +68,23 @@ def apply_claim_request(*, actor: Actor, key: str | None, what: Sequence[str]) -
     if key is None:
         return None
     known = apply_claim_key(caller=actor.reference, key=key, request_digest=digest(list(what)))
-    if known is None:
-        return None
-    if not known.startswith(_REQUEST):
-        raise IdempotencyKeyReused("this Idempotency-Key was used for something else; take a new key")
-    return UUID(known.removeprefix(_REQUEST))
+    return None if known is None else request_in_reference(known)
 
 
 def apply_keep_request(*, actor: Actor, key: str | None, what: Sequence[str], uid: UUID) -> None:
     """Keep which request a call under a claimed key filed."""
     if key is not None:
-        apply_use_key(caller=actor.reference, key=key, request_digest=digest(list(what)), reference=f"{_REQUEST}{uid}")
+        made = reference_of_request(uid)
+        apply_use_key(caller=actor.reference, key=key, request_digest=digest(list(what)), reference=made)
+
+
+def reference_of_request(uid: UUID) -> str:
+    """Return how a key cites the request that was filed under it."""
+    return f"{_REQUEST}{uid}"
+
+
+def request_in_reference(reference: str) -> UUID:
+    """Return the request that a key cites. Raises `IdempotencyKeyReused` where it was used for something else."""
+    if not reference.startswith(_REQUEST):
+        raise IdempotencyKeyReused("this Idempotency-Key was used for something else; take a new key")
+    return UUID(reference.removeprefix(_REQUEST))

@@ -3,7 +3,9 @@
 import base64
 from typing import Any
 
+from compliance.api.authzen.denials import next_of, step_value
 from compliance.deciding.codes import Code, Reason
+from compliance.deciding.next_steps import STEPS
 from compliance.services.recording import Decided
 from evaluations.kernel.canonical import timestamp
 
@@ -17,6 +19,7 @@ def decision_of(answer: Decided, *, observed: bool) -> dict[str, Any]:
     context["evaluated_at"] = timestamp(answer.at)
     if found.reasons:
         context["reason"] = found.reasons[0].code.value
+        context |= next_of(answer)
     context["reasons"] = [reason.as_value() for reason in found.reasons]
     if subject is not None and not any(reason.code is Code.OUT_OF_SCOPE for reason in found.reasons):
         context["subject"] = {name: subject[name] for name in ("key", "version", "digest")}
@@ -47,4 +50,5 @@ def error_item(message: str) -> dict[str, Any]:
 def cannot_judge() -> dict[str, Any]:
     """Return the denial that is given where there is no database to ask."""
     reason = Reason(Code.CANNOT_JUDGE, {})
-    return {"decision": False, "context": {"reason": reason.code.value, "reasons": [reason.as_value()]}}
+    context = {"reason": reason.code.value, **step_value(STEPS[reason.code]), "reasons": [reason.as_value()]}
+    return {"decision": False, "context": context}

@@ -17,6 +17,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
+from compliance.api.authzen.denials import REQUESTS
 from compliance.api.authzen.frame import Outgoing, json_answer, text_answer
 
 CACHED_SECONDS = 60 * 60
@@ -26,7 +27,9 @@ ENDPOINTS = {
     "search_subject_endpoint": "/access/v1/search/subject",
     "search_resource_endpoint": "/access/v1/search/resource",
     "search_action_endpoint": "/access/v1/search/action",
+    "access_request_endpoint": REQUESTS,
 }
+CAPABILITIES = ["urn:openid:authzen:capability:access-request"]
 UNSET = "the public address of this service is not known: set WRITEGATE_PUBLIC_URL to its https address"
 
 
@@ -54,6 +57,7 @@ def metadata(address: str, key: str = "") -> dict[str, Any]:
     plain = {
         "policy_decision_point": address,
         **{name: f"{address}{path}" for name, path in ENDPOINTS.items()},
+        "capabilities": CAPABILITIES,
     }
     return {**plain, "signed_metadata": _signed(plain, key)} if key else plain
 

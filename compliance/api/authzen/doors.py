@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from compliance.api.authzen.frame import Incoming, Outgoing
+from compliance.api.authzen.requesting import access_requests
 from compliance.api.authzen.search import search_action, search_resource, search_subject
 from compliance.api.authzen.views import evaluation, evaluations
 
@@ -13,4 +14,5 @@ DOORS: Mapping[str, Callable[[Incoming], Outgoing]] = {
     "search/subject": search_subject,
     "search/resource": search_resource,
     "search/action": search_action,
+    "requests": access_requests,
 }

@@ -12,6 +12,7 @@ from django.http.request import split_domain_port, validate_host
 
 from compliance.api.authzen.doors import DOORS, PREFIX
 from compliance.api.authzen.frame import Incoming, Outgoing, text_answer
+from compliance.api.authzen.requesting import task_door
 
 HOSTS_REMEMBERED = 64
 _HEADERS = {
@@ -62,7 +63,8 @@ def _answer(incoming: Incoming) -> Outgoing:
     meta = incoming.meta
     if not _is_served(meta.get("HTTP_HOST", meta.get("SERVER_NAME", "")), tuple(settings.ALLOWED_HOSTS)):
         return text_answer("this host is not served here", status=400)
-    door = DOORS.get(incoming.path.removeprefix(PREFIX))
+    path = incoming.path.removeprefix(PREFIX)
+    door = DOORS.get(path) or task_door(path)
     return text_answer("there is nothing at this address", status=404) if door is None else door(incoming)
 
 

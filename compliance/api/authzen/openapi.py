@@ -5,6 +5,8 @@ from typing import Any
 
 from compliance.api.authzen.discovery import ENDPOINTS
 from compliance.api.authzen.frame import TEXT
+from compliance.api.authzen.openapi_requests import NEXT, request_paths
+from compliance.api.authzen.openapi_requests import SCHEMAS as REQUEST_SCHEMAS
 from compliance.api.authzen.reading import MOST_ACTION, MOST_BYTES, MOST_DEPTH, MOST_ID, MOST_ITEMS
 from compliance.api.authzen.search import DEFAULT_LIMIT, MAX_LIMIT
 from compliance.services.decisions import Semantic
@@ -47,9 +49,15 @@ _ANSWERED: Value = {
                 "`evaluation_id`, `evaluated_at`, `reason` and `reasons` of a denial, `subject`, `system`, `action`, `policies`, "
                 "`grants`, `evidence`, `waived`, `valid_until` of an allow, `entry`. An item that was no question has `error` alone."
             ),
+            "properties": NEXT,
         },
     },
 }
+_CONTEXT = (
+    "Ignored but for `observe`, where true marks a question of somebody who only looks on, and `approval`, which changes no answer: a "
+    "denial says in `reason` what became of it (`approval_expired`, `out_of_scope`, `grant_pending`, `policy_denied`, "
+    "`approval_unverifiable`)."
+)
 SCHEMAS: Value = {
     "AccessSubject": {
         **_SUBJECT,
@@ -67,7 +75,7 @@ _PARTS: Value = {
     "subject": _ref("AccessSubject"),
     "action": _ref("AccessAction"),
     "resource": _ref("AccessResource"),
-    "context": {**_OBJECT, "description": "Ignored but for `observe`: true marks a question of somebody who only looks on."},
+    "context": {**_OBJECT, "description": _CONTEXT},
 }
 _QUESTION: Value = {"type": "object", "required": ["subject", "action", "resource"], "properties": _PARTS}
 _BATCH: Value = {
@@ -176,6 +184,7 @@ def _discovery() -> Value:
     members = ("policy_decision_point", *ENDPOINTS, "signed_metadata")
     document: Value = {"type": "object", "required": [*members[:2]]}
     document["properties"] = {name: {"type": "string"} for name in members}
+    document["properties"]["capabilities"] = {"type": "array", "items": {"type": "string"}}
     return {
         "operationId": "authzen_configuration",
         "summary": "Where the doors are",
@@ -194,7 +203,8 @@ def _discovery() -> Value:
 
 def describe_doors(result: Value, **_: Any) -> Value:
     """Add the doors to a generated description."""
-    result["components"].setdefault("schemas", {}).update(SCHEMAS)
+    result["components"].setdefault("schemas", {}).update({**SCHEMAS, **REQUEST_SCHEMAS})
     result["paths"].update({path: {"post": operation} for path, operation in _operations().items()})
+    result["paths"].update(request_paths())
     result["paths"]["/.well-known/authzen-configuration"] = {"get": _discovery()}
     return result

@@ -2,18 +2,16 @@
 
 import logging
 import math
-import re
-import uuid
 from collections.abc import Callable
 from functools import wraps
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from django.conf import settings
-
-from compliance.api.authentication import CHALLENGE, MAX_TOKEN_LENGTH
+from compliance.api.authentication import CHALLENGE
 from compliance.api.authzen import limits
 from compliance.api.authzen.answers import cannot_judge, decision_of, error_item
+from compliance.api.authzen.approvals import tell_of_approvals
+from compliance.api.authzen.callers import address_of, request_id_of, token_digest_of
 from compliance.api.authzen.frame import Incoming, Outgoing, json_answer, text_answer
 from compliance.api.authzen.reading import Asking, Members, Refused, read_many, read_object, read_one
 from compliance.api.metrics import observe_decisions, observe_unavailable
@@ -21,11 +19,8 @@ from compliance.api.requests import REQUEST_ID_HEADER
 from compliance.deciding.facts import Question
 from compliance.selectors.deciding.read import Caller
 from compliance.services.decisions import ScopeMissing, Semantic, TokenRefused, Unavailable, check_caller, decide
-from compliance.services.people import TOKEN_PREFIX, token_digest
 from compliance.services.recording import Decided
 
-MAX_REQUEST_ID = 128
-_PRINTABLE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?\Z")
 _UNKNOWN = "the token is unknown, expired or revoked"
 
 logger = logging.getLogger("compliance.authzen")
@@ -53,7 +48,7 @@ def door(answer: Door) -> Callable[[Incoming], Outgoing]:
 
     @wraps(answer)
     def opened(incoming: Incoming) -> Outgoing:
-        request_id = _name(incoming.meta)
+        request_id = request_id_of(incoming.meta)
         status, content, headers = _answered(answer, incoming, request_id)
         return Outgoing(status, content, {**headers, REQUEST_ID_HEADER: request_id, "Cache-Control": "no-store"})
 
@@ -63,13 +58,13 @@ def door(answer: Door) -> Callable[[Incoming], Outgoing]:
 @door
 def evaluation(asker: Asker, body: Members) -> Outgoing:
     """`POST /access/v1/evaluation`."""
-    return _evaluate(asker, read_one(body))
+    return tell_of_approvals(asker.token_digest, body, _evaluate(asker, read_one(body)))
 
 
 @door
 def evaluations(asker: Asker, body: Members) -> Outgoing:
     """`POST /access/v1/evaluations`."""
-    return _evaluate(asker, read_many(body))
+    return tell_of_approvals(asker.token_digest, body, _evaluate(asker, read_many(body)))
 
 
 def _evaluate(asker: Asker, asking: Asking) -> Outgoing:
@@ -142,7 +137,7 @@ def _answered(answer: Door, incoming: Incoming, request_id: str) -> Outgoing:
 
 
 def _admitted(answer: Door, incoming: Incoming, request_id: str) -> Outgoing:
-    address, digest = _address(incoming.meta), _token_digest(incoming.meta)
+    address, digest = address_of(incoming.meta), token_digest_of(incoming.meta)
     # A token that held a moment ago is heard whatever else comes from its address: many may share one.
     known = digest is not None and digest in limits.questions()
     if not known:
@@ -166,25 +161,3 @@ def _admitted(answer: Door, incoming: Incoming, request_id: str) -> Outgoing:
 def _wait_for(seconds: float, why: str) -> None:
     if seconds > 0:
         raise Refused(429, f"{why}; ask again later", {"Retry-After": str(math.ceil(seconds))})
-
-
-def _name(meta: Members) -> str:
-    """Return the caller's `X-Request-ID` where it is printable and short, else one made here."""
-    given = meta.get("HTTP_X_REQUEST_ID", "")
-    return given if len(given) <= MAX_REQUEST_ID and _PRINTABLE.match(given) else uuid.uuid4().hex
-
-
-def _token_digest(meta: Members) -> str | None:
-    """Return the digest of the bearer token, None for what cannot be one: nobody is asked about that."""
-    scheme, _, rest = meta.get("HTTP_AUTHORIZATION", "").partition(" ")
-    secret = rest.strip()
-    if scheme.lower() != "bearer" or not secret.startswith(TOKEN_PREFIX):
-        return None
-    return token_digest(secret) if secret.isascii() and len(secret) <= MAX_TOKEN_LENGTH else None
-
-
-def _address(meta: Members) -> str:
-    """Return the client's address: behind a proxy of ours, as the proxy states it."""
-    if getattr(settings, "SECURE_PROXY_SSL_HEADER", None):
-        return str(meta.get("HTTP_X_FORWARDED_FOR", "")).rpartition(",")[2].strip()[:64]
-    return str(meta.get("REMOTE_ADDR", ""))[:64]

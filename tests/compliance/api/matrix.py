@@ -55,8 +55,9 @@ TOKENS: Mapping[str, Mapping[str, list[str]]] = {
     "doors": {
         "token:read": ["read"],
         "token:decide": ["decide"],
-        "token:own": ["decide:hr-prod"],
-        "token:foreign": ["decide:it-prod"],
+        "token:request": ["request"],
+        "token:own": ["decide:hr-prod", "request:hr-prod"],
+        "token:foreign": ["decide:it-prod", "request:it-prod"],
     },
 }
 SIDES = ("own", "foreign")
@@ -255,6 +256,8 @@ def _value(endpoint: Endpoint, name: str, scene: Scene, side: str) -> Any:
         if route.startswith("api/v1/ledger/entries/"):
             return LedgerEntry.objects.order_by("id")[0].uid
         return values.get(f"{resource} {name}", 1 if name == "number" else NOBODYS)
+    if route.startswith("access/"):
+        return scene.requests[side].uid
     return _page_value(endpoint, name, scene, side)
 
 

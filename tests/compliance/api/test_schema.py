@@ -10,6 +10,7 @@ from django.contrib.staticfiles import finders
 from django.core.management import call_command
 from drf_spectacular.drainage import GENERATOR_STATS, reset_generator_stats
 
+from compliance.api.authzen.denials import REQUESTS
 from compliance.api.authzen.discovery import ENDPOINTS
 from tests.compliance.api.world import nobody
 
@@ -27,9 +28,9 @@ def test_the_schema_covers_every_address_and_every_answer_of_it() -> None:
     answer = nobody().get("/api/schema/", {"format": "json"})
     assert answer.status_code == 200
     schema = json.loads(answer.content)
-    assert len(schema["paths"]) == 96
+    assert len(schema["paths"]) == 99
     doors = {path for path in schema["paths"] if not path.startswith("/api/")}
-    assert len(doors) == 6
+    assert len(doors) == 9
     for path, operations in schema["paths"].items():
         if path in doors:
             continue
@@ -75,9 +76,15 @@ def test_the_docs_page_keeps_the_strict_content_policy() -> None:
 @pytest.mark.django_db
 def test_the_doors_of_authzen_are_described_with_errors_in_text() -> None:
     schema = json.loads(nobody().get("/api/schema/", {"format": "json"}).content)
-    doors = {path: operations["post"] for path, operations in schema["paths"].items() if path.startswith("/access/v1/")}
-    assert set(doors) == set(ENDPOINTS.values())
+    paths = {path: operations for path, operations in schema["paths"].items() if path.startswith("/access/v1/")}
+    doors = {path: operations["post"] for path, operations in paths.items() if not path.startswith(REQUESTS)}
+    assert {*doors, REQUESTS} == set(ENDPOINTS.values())
     for operation in doors.values():
         assert operation["security"] == [{"token": []}]
         for status in ("400", "401", "403", "413", "429", "500"):
             assert list(operation["responses"][status]["content"]) == ["text/plain; charset=utf-8"]
+    requests = {path: set(operations) for path, operations in paths.items() if path.startswith(REQUESTS)}
+    assert requests == {REQUESTS: {"post"}, f"{REQUESTS}/{{id}}": {"get"}, f"{REQUESTS}/{{id}}/cancel": {"post"}}
+    for operation in (operation for path in requests for operation in paths[path].values()):
+        for status, response in operation["responses"].items():
+            assert list(response["content"]) == ["application/json" if status < "300" else "application/problem+json"], status

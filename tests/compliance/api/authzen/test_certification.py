@@ -271,7 +271,7 @@ def test_discovery(certified: Doors, settings: Any) -> None:
     document = answer.json()
     assert document["policy_decision_point"] == base
     endpoints = [address for name, address in document.items() if name.endswith("_endpoint")]
-    assert len(endpoints) == 5
+    assert len(endpoints) == 6
     assert all(urlsplit(address).scheme == "https" and not urlsplit(address).query for address in endpoints)
     assert all(isinstance(urn, str) for urn in document.get("capabilities", []))
     claims = claims_of(document["signed_metadata"], private.public_key())

@@ -36,6 +36,7 @@ def test_the_document_names_every_door_there_is(settings: Any) -> None:
     assert answer.json() == {
         "policy_decision_point": "https://gate.example.org",
         **{name: f"https://gate.example.org{path}" for name, path in ENDPOINTS.items()},
+        "capabilities": ["urn:openid:authzen:capability:access-request"],
     }
     for path in ENDPOINTS.values():
         assert Client().post(path).status_code == 401
