@@ -16,3 +16,5 @@ DOORS: Mapping[str, Callable[[Incoming], Outgoing]] = {
     "search/action": search_action,
     "requests": access_requests,
 }
+TASK_ADDRESSES = ("requests/<str:name>", "requests/<str:name>/cancel")
+"""Those of a task, which hold its name: `task_door` finds them."""

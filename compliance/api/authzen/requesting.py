@@ -45,7 +45,7 @@ POLL_SECONDS = 5
 PENDING = STATUS[RequestStatus.OPEN]
 CANCELLED_BECAUSE = "cancelled by the machine that asked"
 
-_NO_TOKEN = "send a token: Authorization: Bearer wg_…"
+_UNSAID = "send a token: Authorization: Bearer wg_…"
 _TASK = re.compile(r"requests/([^/]{1,200})(/cancel)?\Z")
 
 Act = Callable[["Filing"], Outgoing]
@@ -246,7 +246,7 @@ def _admitted(meta: Meta) -> ServiceToken:
         limits.failures().take(address)
         if digest is not None:
             limits.questions().forget(digest)
-        said = "the token is unknown, expired or revoked" if "HTTP_AUTHORIZATION" in meta else _NO_TOKEN
+        said = "the token is unknown, expired or revoked" if "HTTP_AUTHORIZATION" in meta else _UNSAID
         raise Refusal(401, "not_authenticated", said, {"WWW-Authenticate": CHALLENGE})
     if systems_of(token, Scope.REQUEST) == frozenset():
         if not known:

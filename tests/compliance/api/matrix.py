@@ -11,11 +11,13 @@ from unittest.mock import patch
 
 from django.apps import apps
 from django.core.cache import cache
+from django.http import HttpResponse
 from django.template.response import SimpleTemplateResponse
 from django.test import Client
-from django.urls import URLPattern, get_resolver
+from django.urls import URLPattern, get_resolver, path
 
 from compliance.api.authzen import limits
+from compliance.api.authzen.doors import DOORS, PREFIX, TASK_ADDRESSES
 from compliance.models import Decision, Grant, LedgerEntry, RoleMembership, RoutingInventory, SignOffRequest, User, Waiver
 from compliance.selectors.history import version_of_grant
 from compliance.selectors.naming import touched_by
@@ -100,7 +102,7 @@ class Scene(NamedTuple):
 def endpoints(part: str) -> list[Endpoint]:
     """Return every endpoint of a part: of the API the methods that a view has, of pages GET and POST."""
     found = []
-    for route, pattern in _walk(get_resolver().url_patterns, ""):
+    for route, pattern in (*_walk(get_resolver().url_patterns, ""), *_doors()):
         if part_of(route) != part:
             continue
         view = getattr(pattern.callback, "view_class", None)
@@ -116,6 +118,12 @@ def _walk(patterns: list[Any], prefix: str) -> Iterator[tuple[str, URLPattern]]:
             yield route, each
         else:
             yield from _walk(each.url_patterns, route)
+
+
+def _doors() -> Iterator[tuple[str, URLPattern]]:
+    """The doors of AuthZEN, which the addresses of Django do not name."""
+    for address in (*DOORS, *TASK_ADDRESSES):
+        yield f"{PREFIX}{address}".removeprefix("/"), path(address, lambda _: HttpResponse(), name=address)
 
 
 def part_of(route: str) -> str | None:
