@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from compliance.client.answers import Answer, Question, cannot_tell, numbered_key
+from compliance.client.bundle import ask_bundle
 from compliance.client.fingerprint import fingerprint
 from compliance.client.gate import Gate
 from compliance.client.http import AddressRefused, NoAnswer, Server
@@ -28,9 +29,12 @@ def run_check(given: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     question = Question(given.subject, given.system, given.action, given.fingerprint, given.observe, given.type)
     url = ""
     try:
-        server = Server(server_address(given), read_token(given.token_file))
-        url = server.url
-        answer = _ask(given, server, question)
+        if given.offline is not None:
+            answer = ask_bundle(given, question)
+        else:
+            server = Server(server_address(given), read_token(given.token_file))
+            url = server.url
+            answer = _ask(given, server, question)
     except (Refused, AddressRefused) as refused:
         answer = cannot_tell(question, "refused", str(refused))
     except NoAnswer as failure:
@@ -87,7 +91,7 @@ def _facts(answer: Answer, url: str) -> list[tuple[str, str]]:
     """Return what finds the answer again, as words and texts."""
     rows = []
     if not answer.allowed and not answer.certain:
-        rows.append(("undecided", "the gate gave no answer to rely on, which counts as a deny"))
+        rows.append(("undecided", "there is no answer to rely on, which counts as a deny"))
     if answer.evaluation_id:
         rows.append(("evaluation", answer.evaluation_id))
     if answer.entry is not None:

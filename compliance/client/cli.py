@@ -1,6 +1,6 @@
 """The `writegate` command: what an auditor or a pipeline installs. Needs `cryptography` and nothing of the server.
 
-Exit codes of `verify`: 0 it verifies · 1 it does not · 2 it cannot be read, or the arguments are wrong.
+Exit codes of `verify` and `bundle verify`: 0 it verifies · 1 it does not · 2 it cannot be read, or the arguments are wrong.
 Of `check`: 0 allowed · 1 denied · 2 nobody could tell, which denies, or the arguments are wrong.
 Of all others: 0 done · 1 the server could not be reached or is in trouble · 2 what was given is refused, or the arguments are wrong.
 """
@@ -14,6 +14,7 @@ from typing import Any, TextIO
 from compliance.client import help_texts as texts
 from compliance.client.answers import DIGEST, SUBJECT_TYPES
 from compliance.client.ask import run_request
+from compliance.client.bundle import add_bundle_options, run_fetch, run_verify_bundle
 from compliance.client.check import run_check
 from compliance.client.options import add_server_options, read_seconds
 from compliance.client.push import TIMEOUT_SECONDS, WAIT_SECONDS, run_push
@@ -40,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_verify(commands)
     _add_check(commands)
+    _add_bundle(commands)
     _add_fingerprint(commands)
     _add_register(commands)
     _add_push(commands)
@@ -114,7 +116,46 @@ def _add_check(commands: Any) -> None:
     shown = check.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="print the answer as JSON")
     shown.add_argument("--quiet", action="store_true", help="print no answer, only end with it")
+    check.add_argument(
+        "--offline", type=Path, metavar="FILE", help="ask no server: decide by this offline bundle, as `bundle fetch` fetched it"
+    )
+    add_bundle_options(check)
     add_server_options(check)
+
+
+def _add_bundle(commands: Any) -> None:
+    bundle = _add(
+        commands,
+        "bundle",
+        run_fetch,
+        told="fetch or verify an offline bundle",
+        description="Offline bundles: what is allowed at one system, signed, for an enforcement point that may lose the gate.",
+        epilog=texts.BUNDLE,
+    )
+    parts = bundle.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    fetch = _add(
+        parts,
+        "fetch",
+        run_fetch,
+        told="fetch the newest bundle of a system, where it is newer than the one held",
+        description="Fetch the newest bundle of a system, verify it, and put it in the place of the one held.",
+        epilog=texts.BUNDLE,
+    )
+    fetch.add_argument("--out", required=True, type=Path, metavar="FILE", help="where the bundle is kept")
+    add_server_options(fetch)
+    verify = _add(
+        parts,
+        "verify",
+        run_verify_bundle,
+        told="say whether a bundle can be decided by, and what it lists",
+        description="Say whether a bundle can be decided by now, and what it lists.",
+        epilog=texts.BUNDLE,
+    )
+    verify.add_argument("file", type=Path, metavar="FILE", help="an offline bundle")
+    verify.add_argument("--json", action="store_true", help="print what it states as JSON")
+    for parser in (fetch, verify):
+        parser.add_argument("--system", required=True, type=_word, metavar="T", help="the system's key")
+        add_bundle_options(parser)
 
 
 def _add_fingerprint(commands: Any) -> None:

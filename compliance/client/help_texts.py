@@ -15,12 +15,28 @@ examples:
   writegate check --subject hr-agent@3 --system hr-prod --fingerprint "$(writegate register agents/hr --quiet)"
   writegate check --subject hr-agent --system hr-prod --fingerprint-of agents/hr --summary "$GITHUB_STEP_SUMMARY"
   writegate check --subject gpt-5 --type model --system hr-prod --observe
+  writegate check --subject hr-agent --system hr-prod --offline hr-prod.bundle --key ledger.key.pub
 
 The token needs the scope `decide`, or `decide:SYSTEM`. Nothing but a clear, whole and current allow is one: no answer, half an
 answer, an odd answer or one about something else is a deny. With --observe the gate is asked and records the question as usual.
 
 exit codes: 0 allowed · 1 denied · 2 nobody could tell, which denies, or the arguments are wrong
 with --observe: 0 whatever the answer; 2 where the arguments are wrong
+"""
+
+BUNDLE = """\
+examples:
+  writegate bundle fetch --system hr-prod --out hr-prod.bundle --key ledger.key.pub --server https://gate.example.org
+  writegate bundle verify hr-prod.bundle --system hr-prod --key ledger.key.pub
+  writegate check --subject hr-agent --system hr-prod --offline hr-prod.bundle --key ledger.key.pub
+
+The token needs the scope `decide`, or `decide:SYSTEM`. The key is the log's, from another road than this one: `manage.py ledger_key`
+prints it. A bundle counts for minutes: fetch it often, which costs little while nothing changes. What was seen is kept beside
+it, so that no older one is taken, nor a clock that was set back.
+
+exit codes of fetch: 0 fetched, or the newest is held · 1 could not: no answer, or the server is in trouble
+                     2 refused, or the arguments are wrong
+exit codes of verify: 0 it can be decided by · 1 it cannot · 2 it cannot be read, or the arguments are wrong
 """
 
 FINGERPRINT = """\

@@ -94,8 +94,11 @@ class Server:
         headers: Mapping[str, str] | None = None,
         timeout: float = TIMEOUT_SECONDS,
         retries: int = RETRIES,
+        most: int = MAX_ANSWER_BYTES,
     ) -> Reply:
         """Send one request and return the reply, whatever its status; all attempts together take at most `timeout` seconds.
+
+        `most` is how many bytes an answer may have.
 
         Where nothing whole came back, or the server is in trouble, it is sent again, up to `retries` times: callers send what does no
         harm twice. The pause before is random (full jitter), or what `Retry-After` asks for; one that would outlast the time limit
@@ -109,7 +112,9 @@ class Server:
             **(headers or {}),
         }
         until = time.monotonic() + timeout
-        return _patiently(lambda: exchange(self.address, method, path, body, headers=sent, until=until), until, retries)
+        return _patiently(
+            lambda: exchange(self.address, method, path, body, headers=sent, until=until, most=most), until, retries
+        )
 
 
 def check_address(server: str, *, allow_http: bool = False) -> SplitResult:
@@ -130,7 +135,16 @@ def check_address(server: str, *, allow_http: bool = False) -> SplitResult:
     return address
 
 
-def exchange(address: SplitResult, method: str, path: str, body: Body, *, headers: Mapping[str, str], until: float) -> Reply:
+def exchange(
+    address: SplitResult,
+    method: str,
+    path: str,
+    body: Body,
+    *,
+    headers: Mapping[str, str],
+    until: float,
+    most: int = MAX_ANSWER_BYTES,
+) -> Reply:
     """Send one request once and return the reply; over at `until` (of `time.monotonic`), whatever the other side does.
 
     Raises `NoAnswer`, also for a redirect: to follow it would take the token along.
@@ -143,7 +157,7 @@ def exchange(address: SplitResult, method: str, path: str, body: Body, *, header
 
     def work() -> None:
         try:
-            done.put(_talk(connection, method, address.path.rstrip("/") + path, body, headers, until))
+            done.put(_talk(connection, method, address.path.rstrip("/") + path, body, headers, until, most))
         except Exception as error:  # raised again, where it is waited for
             done.put(error)
         finally:
@@ -220,11 +234,12 @@ def _talk(
     body: Body,
     headers: Mapping[str, str],
     until: float,
+    most: int,
 ) -> Reply:
     _send(connection, method, path, body, dict(headers))
     with connection.getresponse() as response:
         _check_length(response)
-        content = _read(response, until)
+        content = _read(response, until, most)
         return Reply(response.status, {name.lower(): text for name, text in response.getheaders()}, content)
 
 
@@ -246,12 +261,12 @@ def _check_length(response: http.client.HTTPResponse) -> None:
         raise NoAnswer("the answer states no clear length", again=False)
 
 
-def _read(response: http.client.HTTPResponse, until: float) -> bytes:
+def _read(response: http.client.HTTPResponse, until: float, most: int) -> bytes:
     parts, size = [], 0
     while chunk := response.read1(_CHUNK):
         size += len(chunk)
-        if size > MAX_ANSWER_BYTES:
-            raise NoAnswer(f"the answer is longer than {MAX_ANSWER_BYTES} bytes: is this a Writegate service?", again=False)
+        if size > most:
+            raise NoAnswer(f"the answer is longer than {most} bytes: is this a Writegate service?", again=False)
         if time.monotonic() > until:
             raise NoAnswer("the answer took too long", again=False)
         parts.append(chunk)

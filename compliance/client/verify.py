@@ -2,10 +2,12 @@
 
 import argparse
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
 from compliance.ledger.findings import Report, Unreadable
+from compliance.ledger.note import VerifierKey
 from compliance.ledger.proof import HEADER, MAX_PROOF_BYTES
 from compliance.ledger.verifier import parse_keys, verify_export, verify_proof_file
 
@@ -32,7 +34,7 @@ def run_verify(given: argparse.Namespace, out: TextIO, err: TextIO) -> int:
 
 
 def _verify(given: argparse.Namespace) -> Report:
-    keys = parse_keys(_key_text(text) for text in given.key)
+    keys = keys_of(given.key)
     with given.file.open("rb") as stream:
         head = stream.read(len(HEADER))
         stream.seek(0)
@@ -46,6 +48,11 @@ def _verify(given: argparse.Namespace) -> Report:
             raise Unreadable("a proof needs the log's public key: give it with --key")
         entry = _short(given.entry) if given.entry else None
         return verify_proof_file(stream.read(MAX_PROOF_BYTES + 1), keys=keys, entry=entry)
+
+
+def keys_of(texts: Iterable[str]) -> list[VerifierKey]:
+    """Return the keys that arguments state, each a key or a file that holds some. Raises `Unreadable`, `OSError`."""
+    return parse_keys(_key_text(text) for text in texts)
 
 
 def _key_text(text: str) -> str:
