@@ -2,7 +2,8 @@
 
 E001 the audit sink is unset or cannot be called · E002 the runtime role is a superuser · E003 the runtime role owns the
 database or its tables · E004 the owner role is a superuser · E005 the conformance profile is on where there is a grant · E006 its
-attributes cannot be read · E007 the key of the discovery document is none · W001 the server is older than PostgreSQL 15.
+attributes cannot be read · E007 the key of the discovery document is none · E008 the key of bundles for OPA is none that OPA takes ·
+W001 the server is older than PostgreSQL 15.
 
 E002 to E005 and W001 connect, so they run where databases are checked: `manage.py check --database default`, `migrate`, `serve`.
 """
@@ -21,6 +22,7 @@ from django.db import connections
 from django.db.utils import DatabaseError, OperationalError
 from django.utils.module_loading import import_string
 
+from compliance.ledger.opa import KeyRefused, read_signer
 from compliance.models import Grant
 from compliance.selectors.deciding.conformance import AttributesRefused, read_attributes
 
@@ -98,6 +100,19 @@ def check_metadata_key(app_configs: Sequence[AppConfig] | None, **_: Any) -> lis
         pass
     hint = "give an Ed25519 private key as PEM, such as `openssl genpkey -algorithm ed25519` makes"
     return [Error("WRITEGATE_METADATA_KEY is no Ed25519 private key", hint=hint, id="compliance.E007")]
+
+
+@register(Tags.security)
+def check_opa_key(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """E008: a key that is given for bundles in the form of OPA is one that OPA can verify by."""
+    if not settings.OPA_KEY:
+        return []
+    try:
+        read_signer(settings.OPA_KEY)
+    except KeyRefused as error:
+        hint = "give a P-256 private key as PEM, such as `openssl ecparam -name prime256v1 -genkey -noout` makes"
+        return [Error(f"WRITEGATE_OPA_KEY cannot be used: {error}", hint=hint, id="compliance.E008")]
+    return []
 
 
 def _role_findings(alias: str) -> list[CheckMessage]:

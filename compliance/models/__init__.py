@@ -7,6 +7,7 @@ from compliance.models.exports import AuditExport
 from compliance.models.grants import Grant, GrantEvent, GrantSystem, Waiver, WaiverRevocation
 from compliance.models.idempotency import IdempotencyKey
 from compliance.models.ledger import Checkpoint, LedgerEntry, LedgerLeaf, LedgerPending, LedgerTile, SigningKey
+from compliance.models.offline import OfflineBundle
 from compliance.models.outbox import OutboxMessage, WebhookEndpoint
 from compliance.models.people import Person, PersonName, RoleMembership, ServiceToken, Team, User
 from compliance.models.routing import RoutingInventory
@@ -38,6 +39,7 @@ __all__ = [
     "LedgerLeaf",
     "LedgerPending",
     "LedgerTile",
+    "OfflineBundle",
     "OutboxMessage",
     "Person",
     "PersonName",

@@ -214,6 +214,7 @@ EXEMPT: Mapping[str, str] = {
     "compliance_personname": "made to be erased; entries hold the commitment to it",
     "compliance_idempotencykey": "says what was answered to a request whose own entries stand",
     "compliance_outboxmessage": "tells of events that have their entries; dead letters and replays have their own",
+    "compliance_offlinebundle": "the newest of its system; each that was made or handed out has its entry",
     "compliance_servicebeat": "decides nothing",
     "compliance_grantreview": "what was looked at last; what a review does has its entries",
     "compliance_ledgerentry": "the log itself; see the line `sealing`",

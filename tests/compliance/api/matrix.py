@@ -51,8 +51,8 @@ TOKENS: Mapping[str, Mapping[str, list[str]]] = {
     "api": {
         "token:read": ["read"],
         "token:request": ["request"],
-        "token:own": ["read:hr-prod", "request:hr-prod"],
-        "token:foreign": ["read:it-prod", "request:it-prod"],
+        "token:own": ["read:hr-prod", "request:hr-prod", "decide:hr-prod"],
+        "token:foreign": ["read:it-prod", "request:it-prod", "decide:it-prod"],
     },
     "doors": {
         "token:read": ["read"],

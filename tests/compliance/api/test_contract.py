@@ -42,7 +42,7 @@ TESTED_ELSEWHERE = (
     *("names", "refresh-runs"),
 )
 IMPACTS = {"policy-version-impact": "impact", "policy-version-impact-rows": "impact/rows"}
-PARTS_TESTED_ELSEWHERE = ("/drafts", "/schedule", "/uploads")
+PARTS_TESTED_ELSEWHERE = ("/drafts", "/schedule", "/uploads", "/bundle")
 
 
 @pytest.fixture(autouse=True)

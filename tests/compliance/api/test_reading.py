@@ -89,6 +89,10 @@ ROUTING = {"routing", "routing-allowed", "routing-inventory"}
 """Routes of what gateways serve: tested in test_routing.py."""
 
 
+OFFLINE = {"system-bundle", "system-opa-bundle"}
+"""Routes that a token which may ask opens: tested in test_offline.py."""
+
+
 ACTS = {
     "system-incident",
     "request-withdraw",
@@ -124,7 +128,7 @@ SIGHTED = {
 def test_every_route_is_among_the_addresses_tested_here(world: World) -> None:
     from compliance.api.v1.urls import urlpatterns
 
-    elsewhere = (ADMINISTERED, DECISIONS, IMPACTS, NAMES, REFRESHING, UPLOADS, DRAFTS, ROUTING, ACTS, SIGHTED)
+    elsewhere = (ADMINISTERED, DECISIONS, IMPACTS, NAMES, REFRESHING, UPLOADS, DRAFTS, ROUTING, OFFLINE, ACTS, SIGHTED)
     assert {pattern.name for pattern in urlpatterns} == set(addresses(world)).union(*elsewhere)
 
 

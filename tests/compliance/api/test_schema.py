@@ -28,7 +28,7 @@ def test_the_schema_covers_every_address_and_every_answer_of_it() -> None:
     answer = nobody().get("/api/schema/", {"format": "json"})
     assert answer.status_code == 200
     schema = json.loads(answer.content)
-    assert len(schema["paths"]) == 99
+    assert len(schema["paths"]) == 101
     doors = {path for path in schema["paths"] if not path.startswith("/api/")}
     assert len(doors) == 9
     for path, operations in schema["paths"].items():
