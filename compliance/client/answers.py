@@ -25,6 +25,7 @@ from compliance.client.outcome import plain
 
 REQUEST_ID = "X-Request-ID"
 SUBJECT_TYPES = ("agent", "model", "route", "alias", "subject")
+NEXT_ACTIONS = ("request", "retry", "none")
 MAX_REASONS = 100
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 
@@ -37,7 +38,8 @@ _WORD = re.compile(r"[a-z][a-z0-9_]{0,79}\Z")
 class Question:
     """May this subject do this at this system? `subject` is `key`, `key@number`, or an alias where `type` says so.
 
-    `fingerprint` is the digest of the version that is about to run. `observe` marks the question of a team that rolls out.
+    `fingerprint` is the digest of the version that is about to run. `observe` marks the question of a team that rolls out. `approval`
+    is that of a request that was signed: it changes no answer, and a denial says what became of it.
     """
 
     subject: str
@@ -46,6 +48,7 @@ class Question:
     fingerprint: str | None = None
     observe: bool = False
     type: str = "agent"
+    approval: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def as_value(self) -> dict[str, Any]:
         """Return the question as the gate's protocol has it."""
@@ -57,7 +60,10 @@ class Question:
             "action": {"name": self.action},
             "resource": {"type": "system", "id": self.system},
         }
-        return {**whole, "context": {"observe": True}} if self.observe else whole
+        context: dict[str, Any] = {"observe": True} if self.observe else {}
+        if self.approval is not None:
+            context["approval"] = self.approval
+        return {**whole, "context": context} if context else whole
 
 
 class Reason(NamedTuple):
@@ -89,6 +95,9 @@ class Answer:
 
     `reason` is the first reason's code, "" where it allows. Codes of an answer that is not `certain` are this module's and `gate`'s:
     `no_answer`, `refused`, `not_understood`, `mismatch`, `out_of_date`, or the server's `cannot_judge`.
+
+    `next_action` of a denial is `request`, `retry` (in `retry_after` seconds) or `none`, "" where the gate did not say; until
+    `requestable_until` people may be asked for what was denied, None where no request would help.
     """
 
     question: Question
@@ -101,6 +110,9 @@ class Answer:
     entry: Entry | None = None
     subject: Named | None = None
     request_id: str = ""
+    next_action: str = ""
+    retry_after: int | None = None
+    requestable_until: datetime | None = None
     raw: Any = field(default=None, repr=False, compare=False)
 
     def __bool__(self) -> bool:
@@ -169,6 +181,7 @@ def judge(decision: Any, question: Question, *, at: datetime, request_id: str = 
         return replace(read, reasons=(Reason(doubt.code, str(doubt), {}), *read.reasons))
     if _is_no_question(context):
         return read
+    read = _with_next(read, context)
     return replace(read, certain=True, reasons=read.reasons or (Reason("no_reason", "the gate gave no reason", {}),))
 
 
@@ -183,6 +196,18 @@ def _read(answer: Answer, context: Mapping[str, Any]) -> Answer:
         valid_until=_instant(context.get("valid_until")),
         entry=_entry(entry) if isinstance(entry, dict) else None,
         subject=_named(subject) if isinstance(subject, dict) else None,
+    )
+
+
+def _with_next(answer: Answer, context: Mapping[str, Any]) -> Answer:
+    """Return a denial with what the gate says of the way on, as far as that can be read."""
+    action, wait, asking = (context.get(member) for member in ("next_action", "retry_after", "access_request"))
+    until = _instant(asking.get("expires_at")) if isinstance(asking, dict) and answer.evaluation_id else None
+    return replace(
+        answer,
+        next_action=action if action in NEXT_ACTIONS else "",
+        retry_after=wait if type(wait) is int and wait >= 0 else None,
+        requestable_until=until,
     )
 
 

@@ -4,10 +4,14 @@ import argparse
 import json
 import re
 import time
+from dataclasses import asdict, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+from compliance.client.access_requests import denied_value, file_request
 from compliance.client.answers import Answer, Question, cannot_tell, numbered_key
+from compliance.client.ask import file_and_wait, read_end
 from compliance.client.bundle import ask_bundle
 from compliance.client.fingerprint import fingerprint
 from compliance.client.gate import Gate
@@ -21,6 +25,11 @@ DECISION_PATH = "/api/v1/decisions/"
 OBSERVED = 0
 """What observing ends with, whatever the answer."""
 
+_NEXT = {
+    "request": "people can sign this: ask them with --request",
+    "retry": "ask the gate again",
+    "none": "neither a request nor waiting would change this",
+}
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>&~-])")
 
 
@@ -35,6 +44,8 @@ def run_check(given: argparse.Namespace, out: TextIO, err: TextIO) -> int:
             server = Server(server_address(given), read_token(given.token_file))
             url = server.url
             answer = _ask(given, server, question)
+            if given.request:
+                answer = _request(given, server, answer, err)
     except (Refused, AddressRefused) as refused:
         answer = cannot_tell(question, "refused", str(refused))
     except NoAnswer as failure:
@@ -62,9 +73,27 @@ def _ask(given: argparse.Namespace, server: Server, question: Question) -> Answe
     if left <= 0:
         raise NoAnswer("the time limit was reached before the gate was asked")
     gate = Gate(server.url, token=server.token, timeout=left, retries=given.retries, allow_http=given.allow_http)
-    return gate.check(
-        question.subject, question.system, question.action, question.fingerprint, observe=question.observe, type=question.type
-    )
+    asked = asdict(question)
+    return gate.check(**asked)
+
+
+def _request(given: argparse.Namespace, server: Server, answer: Answer, err: TextIO) -> Answer:
+    """Ask people for what was denied, and return the gate's answer after that; the first one, where nothing came of it.
+
+    Raises `Refused`, `NoAnswer`.
+    """
+    if answer.allowed or not answer.certain:
+        return answer
+    if answer.requestable_until is None:
+        after = f": ask again in {answer.retry_after} seconds" if answer.retry_after is not None else ""
+        print(f"no request was filed: none would change this answer{after}", file=err)
+        return answer
+    until = None if given.until is None else datetime.fromisoformat(read_end(given.until))
+    value = denied_value(answer, justification=given.reason, until=until)
+    task = file_and_wait(given, server, lambda: file_request(server, value, timeout=given.timeout, retries=given.retries), err)
+    if isinstance(task, int) or not task.is_approved:
+        return answer
+    return _ask(given, server, replace(answer.question, approval=task.approval))
 
 
 def _with_fingerprint(directory: Path, server: Server, question: Question, until: float, retries: int) -> Question:
@@ -73,7 +102,7 @@ def _with_fingerprint(directory: Path, server: Server, question: Question, until
     if question.type != "alias" and found.key not in (question.subject, numbered_key(question.subject)):
         raise Refused(f"`{directory}` states the agent `{found.key}`, not `{question.subject}`")
     digest = version_digest(server, found, until=until, retries=retries)
-    return Question(question.subject, question.system, question.action, digest, question.observe, question.type)
+    return replace(question, fingerprint=digest)
 
 
 def _lines(answer: Answer) -> list[str]:
@@ -100,6 +129,9 @@ def _facts(answer: Answer, url: str) -> list[tuple[str, str]]:
         rows.append(("explain it", f"{url}{DECISION_PATH}{answer.evaluation_id}"))
     if answer.request_id:
         rows.append(("request", answer.request_id))
+    if answer.next_action:
+        again = f" in {answer.retry_after} seconds" if answer.retry_after is not None else ""
+        rows.append(("next", f"{_NEXT[answer.next_action]}{again}"))
     return rows
 
 
@@ -127,6 +159,9 @@ def _as_value(answer: Answer, url: str) -> dict[str, Any]:
         "valid_until": answer.valid_until.isoformat() if answer.valid_until is not None else "",
         "entry": answer.entry._asdict() if answer.entry is not None else None,
         "request_id": answer.request_id,
+        "next_action": answer.next_action,
+        "retry_after": answer.retry_after,
+        "access_request": denied_value(answer) if answer.requestable_until is not None else None,
         "server": url,
     }
     return {name: value for name, value in found.items() if value not in (None, "")}

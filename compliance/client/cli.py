@@ -13,13 +13,16 @@ from typing import Any, TextIO
 
 from compliance.client import help_texts as texts
 from compliance.client.answers import DIGEST, SUBJECT_TYPES
-from compliance.client.ask import run_request
+from compliance.client.ask import read_end, run_request
 from compliance.client.bundle import add_bundle_options, run_fetch, run_verify_bundle
 from compliance.client.check import run_check
 from compliance.client.options import add_server_options, read_seconds
+from compliance.client.outcome import Refused
 from compliance.client.push import TIMEOUT_SECONDS, WAIT_SECONDS, run_push
 from compliance.client.register import run_fingerprint, run_register
 from compliance.client.verify import run_verify
+
+MAX_WAIT_SECONDS = 7 * 24 * 60 * 60
 
 Run = Callable[[argparse.Namespace, TextIO, TextIO], int]
 
@@ -29,7 +32,12 @@ def main(arguments: Sequence[str] | None = None, *, out: TextIO | None = None, e
     if out is None:
         # What a terminal cannot show must not break an answer off.
         getattr(sys.stdout, "reconfigure", lambda **_: None)(errors="backslashreplace")
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.run is run_check and bool(given.request) is not bool(given.reason):
+        parser.error("--request and --reason go together")
+    if given.run is run_check and given.request and given.offline is not None:
+        parser.error("--request asks the service, and --offline does not")
     run: Run = given.run
     return run(given, out or sys.stdout, err or sys.stderr)
 
@@ -110,6 +118,14 @@ def _add_check(commands: Any) -> None:
         help="compute it from an agent's directory; the token then needs the scope `read` too",
     )
     check.add_argument("--observe", action="store_true", help="for a roll-out: tell what would be denied, and end with 0")
+    check.add_argument(
+        "--request", action="store_true", help="where people can sign it, ask them; needs --reason and the scope `request`"
+    )
+    check.add_argument("--reason", type=_word, metavar="TEXT", help="why, for those who sign")
+    check.add_argument("--until", type=_end, metavar="DATE", help="the grant's end that is asked for; default: what is usual")
+    check.add_argument(
+        "--wait", type=_wait, metavar="SECONDS", help="for the signatures, and then ask the gate again; default: do not wait"
+    )
     check.add_argument(
         "--summary", type=Path, metavar="FILE", help="append the answer as Markdown, such as to $GITHUB_STEP_SUMMARY"
     )
@@ -224,12 +240,20 @@ def _add_request(commands: Any) -> None:
         description="File a request for write access, as the person that the token belongs to. People sign it; nobody signs here.",
         epilog=texts.REQUEST,
     )
-    request.add_argument("--subject", required=True, type=_word, metavar="S@N", help="the subject's version")
-    request.add_argument("--system", required=True, action="append", type=_word, metavar="T", help="the system's key; repeatable")
+    request.add_argument("--subject", type=_word, metavar="S@N", help="the subject's version")
+    request.add_argument("--system", action="append", type=_word, metavar="T", help="the system's key; repeatable")
     request.add_argument("--action", action="append", type=_word, metavar="A", help="default: write; repeatable")
+    request.add_argument("--until", metavar="DATE", help="the grant's end: a date (its first instant in UTC) or a time")
     request.add_argument(
-        "--until", required=True, metavar="DATE", help="the grant's end: a date (its first instant in UTC) or a time"
+        "--denial",
+        type=Path,
+        metavar="FILE",
+        help="ask for what was denied, in place of the above: what `check --json` printed, or -",
     )
+    request.add_argument(
+        "--emergency", action="store_true", help="say so to who signs the request about a denial; it changes nothing"
+    )
+    request.add_argument("--wait", type=_wait, metavar="SECONDS", help="for the signatures; default: do not wait")
     request.add_argument("--reason", required=True, type=_word, metavar="TEXT", help="why, for those who sign")
     request.add_argument("--run-id", default="", metavar="ID", help="the pipeline's run: repeating a run with it is harmless")
     add_server_options(request)
@@ -251,6 +275,23 @@ def _word(text: str) -> str:
     if not text.isprintable():
         raise argparse.ArgumentTypeError("it is no line of plain text")
     return text
+
+
+def _end(text: str) -> str:
+    """Read an end, so that one that is none is refused before the gate is asked."""
+    try:
+        read_end(text)
+    except Refused as refused:
+        raise argparse.ArgumentTypeError(str(refused)) from refused
+    return text
+
+
+def _wait(text: str) -> float:
+    """Read how long to wait for people: days, where they take them."""
+    seconds = float(text)
+    if not 0 < seconds <= MAX_WAIT_SECONDS:
+        raise argparse.ArgumentTypeError(f"`{text}` is not between 0 and {MAX_WAIT_SECONDS} seconds")
+    return seconds
 
 
 def _digest(text: str) -> str:

@@ -8,6 +8,12 @@
     if not answer:
         raise SystemExit(f"{answer.reason}: not today")
 
+What people can sign may be asked for, and once they have signed the gate is asked again:
+
+    if answer.requestable_until is not None:
+        task = gate.wait(gate.request(answer, justification="the nightly sync needs it"), seconds=3600)
+        answer = gate.check("hr-agent", "hr-prod", approval=task.approval)
+
 Nothing is kept between two questions: a grant that was stopped a second ago denies now. Standard library only.
 """
 
@@ -17,6 +23,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from compliance.client.access_requests import RequestRefused, Task, denied_value, file_request, read_task, wait_for
 from compliance.client.answers import REQUEST_ID, Answer, Doubtful, Question, cannot_tell, judge, read_body
 from compliance.client.http import RETRIES, TIMEOUT_SECONDS, AddressRefused, NoAnswer, Server, check_address
 from compliance.client.options import is_token
@@ -24,7 +31,7 @@ from compliance.client.options import is_token
 ONE_PATH = "/access/v1/evaluation"
 MANY_PATH = "/access/v1/evaluations"
 
-__all__ = ["AddressRefused", "Answer", "Gate", "Question"]
+__all__ = ["AddressRefused", "Answer", "Gate", "NoAnswer", "Question", "RequestRefused", "Task"]
 
 
 class Gate:
@@ -57,9 +64,10 @@ class Gate:
         *,
         observe: bool = False,
         type: str = "agent",  # noqa: A002 - the protocol's word
+        approval: Mapping[str, Any] | None = None,
     ) -> Answer:
         """Return the gate's answer to one question. Never raises: where there is no answer to rely on, it is a deny that says why."""
-        question = Question(subject, system, action, fingerprint, observe, type)
+        question = Question(subject, system, action, fingerprint, observe, type, approval)
         request_id = uuid.uuid4().hex
         try:
             body = self._ask(ONE_PATH, question.as_value(), request_id)
@@ -82,6 +90,23 @@ class Gate:
             return [judge(one, question, at=at, request_id=request_id) for one, question in zip(decisions, asked, strict=True)]
         except Exception as error:
             return [_denied(question, error, request_id) for question in asked]
+
+    def request(self, answer: Answer, *, justification: str, until: datetime | None = None, emergency: bool = False) -> Task:
+        """Ask people for what an answer denied, and return the task; where one is there already, that one.
+
+        `until` is the end that is asked for, by default what is usual. Raises `ValueError` for an answer that no request would change,
+        `RequestRefused`, `NoAnswer`.
+        """
+        value = denied_value(answer, justification=justification, until=until, emergency=emergency)
+        return file_request(self._server, value, timeout=self._timeout, retries=self._retries)
+
+    def task(self, uid: str) -> Task:
+        """Return where a request stands. Raises `RequestRefused`, `NoAnswer`."""
+        return read_task(self._server, uid, timeout=self._timeout, retries=self._retries)
+
+    def wait(self, task: Task, *, seconds: float) -> Task:
+        """Return a task once it has ended, or as it stands after so many seconds. Raises `RequestRefused`."""
+        return wait_for(self._server, task, seconds=seconds, timeout=self._timeout, retries=self._retries)
 
     def _ask(self, path: str, value: Mapping[str, Any], request_id: str) -> Mapping[str, Any]:
         """Return the object that the gate answered. Raises `NoAnswer`, `Doubtful`."""

@@ -16,9 +16,12 @@ examples:
   writegate check --subject hr-agent --system hr-prod --fingerprint-of agents/hr --summary "$GITHUB_STEP_SUMMARY"
   writegate check --subject gpt-5 --type model --system hr-prod --observe
   writegate check --subject hr-agent --system hr-prod --offline hr-prod.bundle --key ledger.key.pub
+  writegate check --subject hr-agent --system hr-prod --request --reason 'the nightly sync needs it' --wait 3600
+  writegate check --subject hr-agent --system hr-prod --json > denied.json || writegate request --denial denied.json --reason '…'
 
 The token needs the scope `decide`, or `decide:SYSTEM`. Nothing but a clear, whole and current allow is one: no answer, half an
 answer, an odd answer or one about something else is a deny. With --observe the gate is asked and records the question as usual.
+With --request a denial that people can sign becomes a request; once they have signed, the gate is asked again.
 
 exit codes: 0 allowed · 1 denied · 2 nobody could tell, which denies, or the arguments are wrong
 with --observe: 0 whatever the answer; 2 where the arguments are wrong
@@ -86,8 +89,11 @@ examples:
   writegate request --subject hr-agent@3 --system hr-prod --until 2026-12-31 --reason 'the nightly sync needs it'
   writegate request --subject hr-agent@3 --system hr-prod --system hr-archive --action write --until 2026-12-31T18:00:00Z \\
     --reason 'the nightly sync needs it' --run-id "$PIPELINE_RUN"
+  writegate request --denial denied.json --reason 'the nightly sync needs it' --wait 3600
 
-The token needs the scope `request`, and its person the role requester or system owner.
+The token needs the scope `request`, and its person the role requester or system owner. A denial is what `check --json` printed to a
+token of the same person within the last hour; it is asked for once, and asking again gives the request that is there.
 
-exit codes: 0 filed · 1 could not: no answer, or the server is in trouble · 2 refused, or the arguments are wrong
+exit codes: 0 filed; with --wait: signed · 1 could not: no answer, the server is in trouble, or --wait was over before the signatures
+            2 refused, rejected or taken back, or the arguments are wrong
 """
