@@ -1,8 +1,10 @@
 # One image for web, worker, scheduler and migrate; docker-compose.yml says which is which.
 FROM python:3.13-slim AS build
-COPY requirements.lock /tmp/
+# requirements-telemetry.lock adds what sends spans to OpenTelemetry.
+ARG REQUIREMENTS=requirements.lock
+COPY requirements.lock requirements-telemetry.lock /tmp/
 RUN python -m venv /opt/venv \
- && /opt/venv/bin/pip install --no-cache-dir --require-hashes -r /tmp/requirements.lock
+ && /opt/venv/bin/pip install --no-cache-dir --require-hashes -r /tmp/${REQUIREMENTS}
 
 FROM python:3.13-slim
 ENV PATH=/opt/venv/bin:$PATH \

@@ -44,7 +44,8 @@ bench: $(VENV)/.installed-test $(VENV)/.installed-bench ## speed and memory, and
 
 lock: $(VENV)/.installed-test ## resolve the dependencies of pyproject.toml anew
 	$(call compile,requirements.lock,--extra server)
-	$(call compile,requirements-test.lock,--extra server --extra test --constraint requirements.lock)
+	$(call compile,requirements-telemetry.lock,--extra server --extra telemetry --constraint requirements.lock)
+	$(call compile,requirements-test.lock,--extra server --extra telemetry --extra test --constraint requirements-telemetry.lock)
 	$(call compile,requirements-bench.lock,--extra server --extra bench --constraint requirements.lock)
 
 secrets: ## random secrets for docker-compose.yml, in secrets/; existing ones are kept

@@ -15,6 +15,7 @@ from celery.signals import beat_init, before_task_publish, setup_logging
 from kombu.transport import TRANSPORT_ALIASES
 from psycopg.conninfo import make_conninfo
 
+from compliance import telemetry
 from compliance.connections import parse_address
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compliance.settings")
@@ -208,3 +209,6 @@ def _beat_at_once(**_: Any) -> None:
 @setup_logging.connect
 def _leave_logging_to_django(**_: Any) -> None:
     """A receiver is all that Celery asks for to leave the loggers as settings.LOGGING made them."""
+
+
+telemetry.watch_tasks()

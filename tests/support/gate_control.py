@@ -1,7 +1,8 @@
 """A world for a served gate, and a hand on it: `python -m tests.support.gate_control` takes a word a line and answers a line of JSON.
 
-`world` makes a grant and says how to ask about it; `suspend` takes it back; `back` signs it once more; `rows` says which of the
-ids that follow are recorded allows; `sql` runs a statement as the superuser; `pid` tells the database server's process.
+`world` makes a grant and says how to ask about it; `token` makes another token, for scopes; `suspend` takes the grant back; `back`
+signs it once more; `rows` says which of the ids that follow are recorded allows; `sql` runs a statement as the superuser; `pid` tells
+the database server's process.
 """
 
 import json
@@ -24,6 +25,11 @@ class Control:
 
     def world(self) -> dict[str, Any]:
         return {"token": self._token, "subject": "model-a", "system": "hr-prod", "grant": str(self._grant.uid)}
+
+    def token(self, *scopes: str) -> dict[str, Any]:
+        from tests.support.asking import ask_token
+
+        return {"token": ask_token(self._land.asker, *scopes)}
 
     def suspend(self) -> dict[str, Any]:
         from compliance.services.stopping import suspend_grant

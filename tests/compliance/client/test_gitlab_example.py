@@ -22,6 +22,8 @@ from tests.support import signing, world
 from tests.support.gate_answers import ODD, right
 from tests.support.pipelines import Service, deployable, serving
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = ROOT / "compliance" / "client" / "examples" / "gitlab-ci.yml"
 GLOBAL = {"stages", "variables"}
 HEAD = "set -eo pipefail\nset +o noclobber\n"
@@ -153,7 +155,6 @@ def test_evidence_is_optional(workspace: Path, pipeline: Any) -> None:
     assert (done.code, done.deployed) == (0, "agents/hr \n"), done.log
 
 
-@pytest.mark.slow
 def test_against_the_service_itself_it_deploys_once_people_have_signed(
     workspace: Path, pipeline: Any, committed_db: object, run_tasks_inline: None
 ) -> None:

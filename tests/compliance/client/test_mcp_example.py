@@ -21,6 +21,8 @@ from tests.support.asking import ask_token
 from tests.support.gate_answers import DIGEST, ODD, SLOW, right, wrong
 from tests.support.gate_server import gate_server
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = ROOT / "compliance" / "client" / "examples" / "mcp_gateway.py"
 SERVER = ROOT / "tests" / "support" / "mcp_server.py"
 WRITE = {"name": "write_record", "arguments": {"text": "x"}}
@@ -130,7 +132,6 @@ def test_a_denial_says_why_and_what_to_do_next(tmp_path: Path) -> None:
         assert agent.written == []
 
 
-@pytest.mark.slow
 def test_whatever_else_a_gate_answers_the_tool_does_not_run(tmp_path: Path) -> None:
     names = list(ODD)
     with gate_server(*ODD.values(), right) as gate, session(tmp_path, gate.url, "wg_very-secret", *FAST) as agent:
@@ -220,7 +221,6 @@ def test_it_does_not_begin_without_a_gate_to_ask(url: str, token: str, tmp_path:
     assert "set WRITEGATE_SERVER and WRITEGATE_TOKEN" in got.stderr
 
 
-@pytest.mark.slow
 def test_against_the_service_itself_a_grant_that_is_stopped_stops_the_next_call(
     tmp_path: Path, committed_db: object, run_tasks_inline: None
 ) -> None:
