@@ -55,7 +55,7 @@ def is_on() -> bool:
 def traced(application: WSGIApplication, *, prefix: str, doors: Collection[str]) -> WSGIApplication:
     """Return the web application with a span around each request of its interfaces; the very same application where this is off.
 
-    `doors` are the addresses below `prefix` at which the gate is asked.
+    `doors` are the addresses below `prefix` at which the gate is asked; what stands in `<…>` there may be anything.
     """
     if not is_on():
         return application

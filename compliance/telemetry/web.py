@@ -3,6 +3,7 @@
 No path, query, header or body is in it but for the ids, answers and reason codes of decisions: what a caller sends may be anything.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -20,6 +21,7 @@ MAX_IDS = 100
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _OTHER = "_OTHER"
+_PART = re.compile(r"<[^>]*>")
 _SERVER_ERROR = 500
 
 
@@ -32,7 +34,7 @@ class TracedApplication:
     def __init__(self, application: WSGIApplication, tracer: Tracer, *, prefix: str, doors: Collection[str]) -> None:
         self._application, self._tracer = application, tracer
         self._prefix = prefix
-        self._doors = frozenset(f"{prefix}{door}" for door in doors)
+        self._doors = [(_pattern(f"{prefix}{door}"), f"{prefix}{door}") for door in doors]
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
@@ -62,7 +64,7 @@ class TracedApplication:
             with suppress(Exception):
                 self._describe(span, environ, path)
                 _tell_status(span, lines[-1])
-                if path in self._doors:
+                if path.startswith(self._prefix):
                     _tell_decisions(span, content)
             return content
 
@@ -78,11 +80,16 @@ class TracedApplication:
     def _route(self, path: str) -> str:
         """Return the pattern that an address follows, "" where it follows none."""
         if path.startswith(self._prefix):
-            return path if path in self._doors else ""
+            return next((door for pattern, door in self._doors if pattern.fullmatch(path)), "")
         try:
             return f"/{resolve(path).route}"
         except Resolver404:
             return ""
+
+
+def _pattern(address: str) -> re.Pattern[str]:
+    """Return what matches an address whose parts in `<…>` may be anything."""
+    return re.compile("[^/]+".join(re.escape(part) for part in _PART.split(address)))
 
 
 def _context_of(environ: WSGIEnvironment) -> Context:
@@ -114,7 +121,7 @@ def _tell_decisions(span: Span, content: Iterable[bytes]) -> None:
     if not isinstance(content, tuple):
         return
     answer = orjson.loads(b"".join(content))
-    if "decision" in answer:
+    if isinstance(answer.get("decision"), bool):
         context: Mapping[str, Any] = answer.get("context", {})
         span.set_attribute("writegate.decision.allowed", answer["decision"])
         for name, member in (("id", "evaluation_id"), ("code", "reason")):

@@ -36,8 +36,12 @@ READING = frozenset(
         *("resources/templates/list", "resources/subscribe", "resources/unsubscribe", "completion/complete", "logging/setLevel"),
     }
 )
-TRY_AGAIN = frozenset({"facts_moved", "cannot_record", "cannot_judge", "internal_error"})
-"""Reasons that lie with the gate, and may be gone in a moment."""
+STEPS = {
+    "request": "ask a person to sign this: until then the answer stays no",
+    "retry": "nothing was done; try again later, with growing waits",
+    "none": "do not try again, and ask nobody to sign: a person has to mend what the reasons name",
+}
+"""What the gate says comes next (`next_action` of AuthZEN's draft on access requests), for the agent to read."""
 
 Message = dict[str, Any]
 
@@ -113,21 +117,20 @@ class Gateway:
         asked = answer.question
         told = "; ".join(reason.message or reason.code for reason in answer.reasons)
         said = f"{asked.subject} may not {asked.action} at {asked.system}: {told}"
-        action, step = "request", "do not try again; ask a person to have this signed, or to mend what the reasons name"
-        if not answer.certain or answer.reason in TRY_AGAIN:
-            action, step = "retry", "nothing was done; try again later, with growing waits"
-        elif answer.evaluation_id:
-            step += f": {self._server.rstrip('/')}/api/v1/decisions/{answer.evaluation_id} explains the answer"
-        return (
-            DENIED if answer.certain else NO_ANSWER,
-            said,
-            {
-                "reasons": [{"code": reason.code, "message": reason.message} for reason in answer.reasons],
-                "evaluation_id": answer.evaluation_id,
-                "next_action": action,
-                "next_step": step,
-            },
-        )
+        context = answer.raw.get("context", {}) if answer.certain else {}
+        action = context.get("next_action", "none") if answer.certain else "retry"
+        step = STEPS.get(action, STEPS["none"])
+        if answer.certain:
+            step += f"; {self._server.rstrip('/')}/api/v1/decisions/{answer.evaluation_id} explains the answer"
+        data = {
+            "reasons": [{"code": reason.code, "message": reason.message} for reason in answer.reasons],
+            "evaluation_id": answer.evaluation_id,
+            "next_action": action,
+            "next_step": step,
+            # Until when to wait, or where a request for a grant is filed about this very denial.
+            **{member: context[member] for member in ("retry_after", "access_request") if member in context},
+        }
+        return DENIED if answer.certain else NO_ANSWER, said, data
 
 
 def _error(key: object, code: int, message: str, data: Mapping[str, Any] | None = None) -> Message:

@@ -124,7 +124,7 @@ def test_a_tool_that_once_wrote_stays_one_that_writes(tmp_path: Path) -> None:
 def test_a_denial_says_why_and_what_to_do_next(tmp_path: Path) -> None:
     with gate_server(wrong) as gate, session(tmp_path, gate.url, "wg_very-secret", *FAST) as agent:
         answer = agent.ask("tools/call", **WRITE)
-        assert error_of(answer) == (-32001, "no_grant", "request")
+        assert error_of(answer) == (-32001, "no_grant", "none"), "this gate says nothing of what comes next"
         assert answer["error"]["message"] == "hr-agent may not write at hr-prod: because of no_grant"
         uid = answer["error"]["data"]["evaluation_id"]
         assert f"{gate.url}/api/v1/decisions/{uid} explains" in answer["error"]["data"]["next_step"]
@@ -139,7 +139,7 @@ def test_whatever_else_a_gate_answers_the_tool_does_not_run(tmp_path: Path) -> N
             answer = agent.ask("tools/call", **WRITE)
             code, reason, action = error_of(answer)
             assert code == (-32001 if name.startswith("deny") else -32603), name
-            assert (bool(reason), action) == (True, "request" if name.startswith("deny") else "retry"), name
+            assert (bool(reason), action) == (True, "none" if name.startswith("deny") else "retry"), name
             assert agent.written == [], name
         assert len(gate.questions) == len(names)
         assert "result" in agent.ask("tools/call", **WRITE)
@@ -231,20 +231,22 @@ def test_against_the_service_itself_a_grant_that_is_stopped_stops_the_next_call(
         options = ("--fingerprint", version.digest, "--timeout", "30")
         with session(tmp_path, live.url, ask_token(land.asker), *options) as agent:
             agent.ask("tools/list")
-            assert error_of(agent.call("write_record")) == (-32001, "no_grant", "request")
+            refused = agent.call("write_record")
+            assert error_of(refused) == (-32001, "no_grant", "request")
+            assert refused["error"]["data"]["access_request"]["template"] == "grant", "where a request is filed about it"
             grant = signing.granted(land._replace(version=version))
             assert agent.call("write_record")["result"]["isError"] is False
             # What may be written may not for that be read: the grant is for `write`.
             assert error_of(agent.call("read_record"))[0] == -32001
             suspend_grant(actor=signing.actor_of(land.security), grant=grant, reason="odd")
             refused = agent.call("write_record")
-            assert error_of(refused) == (-32001, "grant_suspended", "request")
+            assert error_of(refused) == (-32001, "grant_suspended", "none")
             assert agent.written == ["write_record"]
             grants.back(land, grant.reload())
             assert agent.call("write_record")["result"]["isError"] is False
         assert agent.written == ["write_record"] * 2
         with session(tmp_path, live.url, ask_token(land.asker), "--fingerprint", DIGEST, "--timeout", "30") as agent:
-            assert error_of(agent.call("write_record")) == (-32001, "unknown_fingerprint", "request")
+            assert error_of(agent.call("write_record")) == (-32001, "unknown_fingerprint", "none")
     finally:
         live.stop()
         connections.close_all()

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from compliance.api.authzen.doors import DOORS, PREFIX
+from compliance.api.authzen.doors import DOORS, PREFIX, TASK_ADDRESSES
 from compliance.api.authzen.lean import LeanApplication
 from compliance.telemetry.web import TracedApplication
 from tests.support import signing
@@ -35,7 +35,9 @@ class Traced:
         self._spans = InMemorySpanExporter()
         provider = TracerProvider()
         provider.add_span_processor(SimpleSpanProcessor(self._spans))
-        self._application = TracedApplication(application, provider.get_tracer("t"), prefix=PREFIX, doors=DOORS)
+        self._application = TracedApplication(
+            application, provider.get_tracer("t"), prefix=PREFIX, doors=(*DOORS, *TASK_ADDRESSES)
+        )
 
     @property
     def spans(self) -> list[ReadableSpan]:
@@ -140,6 +142,12 @@ class TestRequests:
         assert service.ask("GET", path)[0] == 404
         assert service.spans[0].name == name
         assert "secret" not in service.spans[0].to_json()
+
+    def test_the_name_of_a_task_is_not_told(self, service: Traced) -> None:
+        assert service.ask("GET", "/access/v1/requests/secret")[0] == 401
+        (span,) = service.spans
+        assert span.name == "GET /access/v1/requests/<str:name>"
+        assert "secret" not in span.to_json()
 
     def test_a_method_that_is_none_is_not_repeated(self, service: Traced) -> None:
         service.ask("SECRET", "/access/v1/evaluation")
