@@ -16,7 +16,7 @@ from compliance.deciding.facts import Value
 from compliance.deciding.judge import judge as decide
 from compliance.deciding.replay import replaced_by
 from compliance.models import Decision
-from compliance.selectors.deciding.read import said_in_core
+from compliance.selectors.deciding.cores import said_in_core
 from compliance.selectors.impact import LISTED, SHOWN, Progress
 from evaluations.kernel.canonical import timestamp
 from policies.language.compiled import CompiledPolicy

@@ -6,7 +6,7 @@ There is no cache but of what never changes. Whatever goes wrong is a denial: on
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -20,10 +20,10 @@ from psycopg import errors
 from compliance.deciding.codes import Code, Reason
 from compliance.deciding.facts import Question
 from compliance.deciding.judge import Judgement, judge
-from compliance.selectors.deciding.conformance import read_asked
-from compliance.selectors.deciding.read import Asked, Caller
+from compliance.selectors.deciding.conformance import read_asked, read_asked_in_parts
+from compliance.selectors.deciding.read import PART, Asked, Caller
 from compliance.services.gathering import Gathering
-from compliance.services.recording import Answer, Decided, Recorder, Teller, forget_bodies, teller_of
+from compliance.services.recording import Answer, Decided, Meanwhile, Recorder, Teller, forget_bodies, teller_of
 from compliance.services.tokens import note_use
 from compliance.vocabulary import Scope
 from evaluations.kernel.canonical import timestamp
@@ -85,6 +85,7 @@ class Asking:
     observed: bool = False
     request_id: str = ""
     admit: Admit | None = None
+    meanwhile: Meanwhile | None = None
 
 
 class _Heard(NamedTuple):
@@ -103,16 +104,18 @@ def decide(
     observed: bool = False,
     request_id: str = "",
     admit: Admit | None = None,
+    meanwhile: Meanwhile | None = None,
 ) -> list[Decided]:
     """Answer questions and record the answers, in their order; all of them at one instant, in one transaction.
 
     Those who ask at the same time share the transaction, and what one of them is refused for is no concern of the others. `admit` is
-    asked before anything is judged, with the caller and the number of questions, and may raise. Not wrapped as other services are: it
-    is asked thousands of times a second, and its transaction is the one statement.
+    asked before anything is judged, with the caller and the number of questions, and may raise. `meanwhile` is given the answers of a
+    long batch while the database takes them: they are none before they are returned. Not wrapped as other services are: it is asked
+    thousands of times a second, and its transaction is the one statement.
 
     Raises `TokenRefused`, `ScopeMissing`, `Unavailable`.
     """
-    asking = Asking(questions, token_digest, semantic, observed, request_id, admit)
+    asking = Asking(questions, token_digest, semantic, observed, request_id, admit, meanwhile)
     if len(questions) > MOST_OF_ONE or connections[DEFAULT_DB_ALIAS].in_atomic_block:
         # What is done in somebody's transaction is done in hers, and by nobody else.
         return _decide_alone(asking)
@@ -128,7 +131,7 @@ def _decide_alone(asking: Asking) -> list[Decided]:
         lost = None
         at = now()
         try:
-            (heard,) = _hear([asking], at)
+            heard = _hear_alone(asking, at)
         except Error as error:
             # A connection that broke since it was last used, or none to be had: once more, on a new one.
             lost = error
@@ -138,7 +141,7 @@ def _decide_alone(asking: Asking) -> list[Decided]:
         if heard.refusal is not None:
             raise heard.refusal
         try:
-            decided = Recorder(at).record(heard.answers, held=True)
+            decided = Recorder(at, meanwhile=asking.meanwhile).record(heard.answers, held=True)
         except Error as error:
             if not _answers():
                 # What was sent may have been recorded all the same, which is harmless.
@@ -250,9 +253,23 @@ def _hear(askings: Sequence[Asking], at: datetime) -> list[_Heard]:
     return [_heard(asking, known[asking.token_digest], list(islice(left, len(asking.questions))), at) for asking in askings]
 
 
+def _hear_alone(asking: Asking, at: datetime) -> _Heard:
+    """Read and judge what one asks, a long batch part by part: the next is looked up while one is judged."""
+    if len(asking.questions) <= PART:
+        return _hear([asking], at)[0]
+    heard, answers = _Heard(None, ()), list[Answer]()
+    with closing(read_asked_in_parts(asking.questions, token_digests=[asking.token_digest], at=at)) as parts:
+        for (caller,), asked in parts:
+            heard = _heard(asking, caller, asked, at)
+            answers += heard.answers
+            if heard.refusal is not None or _decides(answers[-1].judgement, asking.semantic):
+                break
+    return heard._replace(answers=answers)
+
+
 def _heard(asking: Asking, caller: Caller | None, asked: Sequence[Asked], at: datetime) -> _Heard:
     try:
-        caller = _admitted(caller, len(asked), asking.admit)
+        caller = _admitted(caller, len(asking.questions), asking.admit)
     except Exception as refusal:
         return _Heard(caller, (), refusal)
     # Counted once, however often it is tried.
@@ -267,10 +284,15 @@ def _judge_all(asked: Iterable[Asked], caller: Caller, teller: Teller, semantic:
     answers: list[Answer] = []
     for item in asked:
         found = judge_asked(item, caller, at, stamp)
-        answers.append(Answer(item, found, teller))
-        if semantic == (Semantic.PERMIT_ON_FIRST_PERMIT if found.allowed else Semantic.DENY_ON_FIRST_DENY):
+        answers.append(Answer.to(item, found, teller))
+        if _decides(found, semantic):
             break
     return answers
+
+
+def _decides(found: Judgement, semantic: Semantic) -> bool:
+    """Tell whether nothing behind this answer is asked."""
+    return semantic == (Semantic.PERMIT_ON_FIRST_PERMIT if found.allowed else Semantic.DENY_ON_FIRST_DENY)
 
 
 def judge_asked(item: Asked, caller: Caller, at: datetime, stamp: str) -> Judgement:
@@ -289,10 +311,7 @@ def judge_asked(item: Asked, caller: Caller, at: datetime, stamp: str) -> Judgem
 
 def _moved(answers: Sequence[Answer], at: datetime) -> list[Decided]:
     """Refuse what would have been allowed: what it rests on moved each time it was looked at."""
-    instead = [
-        answer._replace(judgement=answer.judgement.replaced_by(Code.FACTS_MOVED)) if answer.judgement.allowed else answer
-        for answer in answers
-    ]
+    instead = [answer.replaced_by(Code.FACTS_MOVED) if answer.judgement.allowed else answer for answer in answers]
     try:
         return Recorder(at).record(instead, held=False) or []
     except Error as error:

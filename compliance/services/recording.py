@@ -1,7 +1,7 @@
 """The second of a decision's two statements: rows are locked and compared, then answers, bodies and entries are inserted at once."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from threading import Lock
@@ -10,17 +10,30 @@ from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
+from compliance.deciding.codes import Code
 from compliance.deciding.conformance import MARK
 from compliance.deciding.facts import FORMAT, Value, plain_bytes
 from compliance.deciding.judge import Judgement
 from compliance.ledger.encoding import VERSION
 from compliance.ledger.merkle import leaf_hash
-from compliance.selectors.deciding.read import Asked, Caller, Seen
+from compliance.selectors.deciding.read import PART, Asked, Caller, Seen
 from evaluations.kernel.actor import person
 from evaluations.kernel.actor import service as service_actor
 from evaluations.kernel.canonical import digest_of, timestamp
 from evaluations.kernel.identity import time_ordered_uuid
-from evaluations.kernel.prepared import Given, bigints, bools, byteas, fetch_prepared, texts, uuids, xids
+from evaluations.kernel.prepared import (
+    Given,
+    Row,
+    Running,
+    bigints,
+    bools,
+    byteas,
+    fetch_prepared,
+    texts,
+    transaction,
+    uuids,
+    xids,
+)
 
 ACTION = "decision.made"
 BODIES_REMEMBERED = 8_192
@@ -52,6 +65,9 @@ class Decided(NamedTuple):
     leaf_hash: bytes
 
 
+Meanwhile = Callable[[Sequence[Decided]], None]
+
+
 class Teller(NamedTuple):
     """Whom an answer is told, and how the record says so."""
 
@@ -63,23 +79,31 @@ class Teller(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """One question, what is answered, and whom."""
+    """One question, what is answered, and whom. `body` is what is kept of it, canonical, under `digest`."""
 
     asked: Asked
     judgement: Judgement
     teller: Teller
+    body: bytes
+    digest: str
+
+    @classmethod
+    def to(cls, asked: Asked, judgement: Judgement, teller: Teller) -> "Answer":
+        """Return the answer to a question."""
+        body = plain_bytes({"facts": asked.facts, "format": FORMAT, "judgement": judgement.core()})
+        return cls(asked, judgement, teller, body, digest_of(body))
+
+    def replaced_by(self, code: Code) -> "Answer":
+        """Return the denial that is given in its place."""
+        return Answer.to(self.asked, self.judgement.replaced_by(code), self.teller)
 
 
 class _Made(NamedTuple):
-    asked: Asked
-    judgement: Judgement
-    teller: Teller
+    answer: Answer
     codes: list[str]
     uid: UUID
     entry: UUID
     content: bytes
-    body: bytes
-    body_digest: str
 
 
 # Bodies that are stored, by digest: they never change, and need not be sent again.
@@ -109,44 +133,71 @@ def _actor_of(token: str, owner: str, name_commitment: str) -> tuple[UUID, str, 
 
 
 class Recorder:
-    """Records answers, all of one instant. A patient one waits for a grant that is being moved; else that counts as moved."""
+    """Records answers, all of one instant. A patient one waits for a grant that is being moved; else that counts as moved.
 
-    def __init__(self, at: datetime, *, patient: bool = True) -> None:
+    `meanwhile` is given the answers of a long batch part by part, while the database has yet to take them.
+    """
+
+    def __init__(self, at: datetime, *, patient: bool = True, meanwhile: Meanwhile | None = None) -> None:
         self._at = at
         self._stamp = timestamp(at)
         self._patient = patient
+        self._meanwhile = meanwhile
 
     def record(self, answers: Sequence[Answer], *, held: bool) -> list[Decided] | None:
         """Insert all answers, or none and return None: `held` locks what an allow rests on, and something of it has moved."""
-        made = [self._make(answer) for answer in answers]
-        seen = _rested_on(made) if held else []
-        bodies = {item.body_digest: item.body for item in made}
+        seen = _rested_on(answers) if held else []
+        bodies = {answer.digest: answer.body for answer in answers}
         # In somebody else's transaction what is remembered proves nothing, and a mistake could not be tried again.
         known = set() if connections[DEFAULT_DB_ALIAS].in_atomic_block else {digest for digest in bodies if digest in _stored}
         # In order of their digests, as rows are locked in order of their ids: two who insert the same ones wait for each other once.
-        fresh = sorted(bodies.keys() - known)
-        given: tuple[Given, ...] = (
+        fresh = {digest: bodies[digest] for digest in sorted(bodies.keys() - known)}
+        decided = self._record(answers, seen, fresh)
+        if decided is not None:
+            _remember(fresh)
+        return decided
+
+    def _record(self, answers: Sequence[Answer], seen: Sequence[Seen], fresh: Mapping[str, bytes]) -> list[Decided] | None:
+        if len(answers) <= PART:
+            made = [self._make(answer) for answer in answers]
+            return self._decided(made) if _is_done(fetch_prepared(_DECIDE, self._given(seen, fresh, made))) else None
+        # Of a long batch the database takes one part while the next is made: all that is locked and all bodies first, in their order.
+        decided: list[Decided] = []
+        with transaction():
+            running = Running(_DECIDE, self._given(seen, fresh, ()))
+            for start in range(0, len(answers), PART):
+                made = [self._make(answer) for answer in answers[start : start + PART]]
+                given = self._given((), {}, made)
+                if not _is_done(running.rows()):
+                    return None
+                running = Running(_DECIDE, given)
+                told = self._decided(made)
+                decided += told
+                if self._meanwhile is not None:
+                    self._meanwhile(told)
+            return decided if _is_done(running.rows()) else None
+
+    def _given(self, seen: Sequence[Seen], fresh: Mapping[str, bytes], made: Sequence[_Made]) -> tuple[Given, ...]:
+        """Return what the statement takes: rows that must not have moved, bodies that are new, and what is inserted."""
+        return (
             *_held(seen),
             texts(fresh),
-            byteas(bodies[digest] for digest in fresh),
+            byteas(fresh.values()),
             *_columns(made),
             self._stamp,
-            _TRUE if any(MARK in item.asked.facts for item in made) else _FALSE,
+            _TRUE if any(MARK in item.answer.asked.facts for item in made) else _FALSE,
             _TRUE if self._patient else _FALSE,
         )
-        ((done,),) = fetch_prepared(_DECIDE, given)
-        if done != _TRUE.encode():
-            return None
-        _remember(fresh)
+
+    def _decided(self, made: Sequence[_Made]) -> list[Decided]:
         return [
-            Decided(item.judgement, item.asked.facts, self._at, item.uid, item.entry, leaf_hash(item.content)) for item in made
+            Decided(item.answer.judgement, item.answer.asked.facts, self._at, item.uid, item.entry, leaf_hash(item.content))
+            for item in made
         ]
 
     def _make(self, answer: Answer) -> _Made:
-        asked, judgement, teller = answer
+        asked, judgement, teller = answer[:3]
         uid, entry = time_ordered_uuid(self._at), time_ordered_uuid(self._at)
-        body = plain_bytes({"facts": asked.facts, "format": FORMAT, "judgement": judgement.core()})
-        body_digest = digest_of(body)
         codes = _codes(judgement)
         question = asked.question
         # As `compliance.ledger.encoding` lays an entry out; a test holds the bytes against it.
@@ -155,7 +206,7 @@ class Recorder:
                 "action": ACTION,
                 "actor": teller.actor_value,
                 "at": self._stamp,
-                "digests": {"decision": body_digest},
+                "digests": {"decision": answer.digest},
                 "id": str(entry),
                 "new": {
                     "action": question.action,
@@ -171,7 +222,12 @@ class Recorder:
                 "version": VERSION,
             }
         )
-        return _Made(asked, judgement, teller, codes, uid, entry, content, body, body_digest)
+        return _Made(answer, codes, uid, entry, content)
+
+
+def _is_done(rows: Sequence[Row]) -> bool:
+    ((done,),) = rows
+    return done == _TRUE.encode()
 
 
 def _held(seen: Sequence[Seen]) -> list[bytes]:
@@ -185,25 +241,27 @@ def _held(seen: Sequence[Seen]) -> list[bytes]:
 
 def _columns(made: Sequence[_Made]) -> tuple[bytes, ...]:
     """Return what is inserted, as arrays in the order that the statement takes them."""
-    questions = [item.asked.question for item in made]
+    asked = [item.answer.asked for item in made]
+    questions = [one.question for one in asked]
+    tellers = [item.answer.teller for item in made]
     return (
         uuids(item.uid.bytes for item in made),
-        bools(item.judgement.allowed for item in made),
-        bools(item.teller.observed for item in made),
+        bools(item.answer.judgement.allowed for item in made),
+        bools(teller.observed for teller in tellers),
         texts(",".join(item.codes) for item in made),
         texts(_column(question.subject) for question in questions),
         texts(_column(question.action) for question in questions),
         texts(_column(question.system) for question in questions),
-        bigints(item.asked.subject_version for item in made),
-        bigints(item.asked.system for item in made),
-        bigints(_grant_of(item) for item in made),
-        texts(item.body_digest for item in made),
+        bigints(one.subject_version for one in asked),
+        bigints(one.system for one in asked),
+        bigints(_grant_of(item.answer) for item in made),
+        texts(item.answer.digest for item in made),
         uuids(item.entry.bytes for item in made),
         byteas(item.content for item in made),
         texts(digest_of(item.content) for item in made),
-        uuids(item.teller.token.bytes for item in made),
-        texts(item.teller.request_id for item in made),
-        texts(item.teller.actor for item in made),
+        uuids(teller.token.bytes for teller in tellers),
+        texts(teller.request_id for teller in tellers),
+        texts(teller.actor for teller in tellers),
     )
 
 
@@ -212,22 +270,23 @@ def _codes(judgement: Judgement) -> list[str]:
     return list(dict.fromkeys(reason.code.value for reason in judgement.reasons))
 
 
-def _rested_on(made: Sequence[_Made]) -> list[Seen]:
+def _rested_on(answers: Sequence[Answer]) -> list[Seen]:
     """Return the rows that allows rest on, each once: of grants only those that were used."""
     found: dict[Seen, None] = {}
-    for item in made:
-        if item.judgement.allowed:
-            used = {item.asked.grants[uid] for uid in item.judgement.grants}
-            found.update((row, None) for row in item.asked.seen if row.table != "grant" or row.id in used)
+    for asked, judgement, *_ in answers:
+        if judgement.allowed:
+            used = {asked.grants[uid] for uid in judgement.grants}
+            found.update((row, None) for row in asked.seen if row.table != "grant" or row.id in used)
     return list(found)
 
 
-def _grant_of(item: _Made) -> int | None:
+def _grant_of(answer: Answer) -> int | None:
     """Return the grant that an answer rests on, or that it was refused by: the first of several."""
-    if item.judgement.grants:
-        return item.asked.grants[item.judgement.grants[0]]
-    named = next((reason.detail["grant"] for reason in item.judgement.reasons if "grant" in reason.detail), None)
-    return item.asked.grants.get(named) if named is not None else None
+    asked, judgement = answer[:2]
+    if judgement.grants:
+        return asked.grants[judgement.grants[0]]
+    named = next((reason.detail["grant"] for reason in judgement.reasons if "grant" in reason.detail), None)
+    return asked.grants.get(named) if named is not None else None
 
 
 def _column(text: str) -> str:

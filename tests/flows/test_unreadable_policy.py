@@ -7,7 +7,7 @@ from django.test import Client
 
 from compliance import tasks
 from compliance.models import LedgerEntry, OutboxMessage
-from compliance.selectors.deciding import read
+from compliance.selectors.deciding import in_force
 from compliance.selectors.metrics import read_gauges
 from compliance.selectors.population import population_report
 from compliance.services.drift import review_grants
@@ -107,7 +107,7 @@ def test_the_gate_denies_until_the_text_is_back_and_no_longer(
     owner = owner_connection()
     tamper(owner, other)
     # Another process, which has compiled nothing yet.
-    read._kept_in_force.cache_clear()
+    in_force._kept.cache_clear()
     assert codes_of(ask_gate(token)) == ["policy_unreadable"]
     restore(owner, other)
     assert ask_gate(token).judgement.allowed

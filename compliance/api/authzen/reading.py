@@ -6,6 +6,7 @@ JSON as I-JSON has it (RFC 7493): UTF-8, no member twice, no number that no doub
 
 import json
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -106,7 +107,7 @@ def parse_json(body: bytes) -> Any:
     except (ValueError, RecursionError):
         # `str()` of it would quote the body.
         raise Refused(400, "the body is no JSON") from None
-    if _is_deeper(value, MOST_DEPTH):
+    if isinstance(value, dict | list) and _is_deeper(value, MOST_DEPTH):
         raise Refused(400, f"the body is nested more than {MOST_DEPTH} levels deep")
     return value
 
@@ -139,11 +140,13 @@ _decode = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant,
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    if isinstance(value, dict):
-        return levels == 0 or any(_is_deeper(held, levels - 1) for held in value.values() if isinstance(held, dict | list))
-    if isinstance(value, list):
-        return levels == 0 or any(_is_deeper(held, levels - 1) for held in value if isinstance(held, dict | list))
-    return False
+    held = [value]
+    for _ in range(levels):
+        values = chain.from_iterable(one.values() if type(one) is dict else one for one in held)
+        held = [one for one in values if type(one) in (dict, list)]
+        if not held:
+            return False
+    return True
 
 
 # --- questions

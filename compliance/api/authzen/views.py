@@ -2,7 +2,8 @@
 
 import logging
 import math
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Sequence
 from functools import wraps
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -76,13 +77,28 @@ def _evaluate(asker: Asker, asking: Asking) -> Outgoing:
     questions = [item for item in items if isinstance(item, Question)]
     if not questions:
         check_caller(token_digest=asker.token_digest, admit=asker.admit)
-    answers = _decide(asker, questions, asking) if questions else []
+    told = _Told(asking)
+    answers = _decide(asker, questions, asking, told) if questions else []
     if not asking.many:
-        return json_answer(decision_of(answers[0], observed=asking.observed))
-    return json_answer({"evaluations": _in_order(items, answers, asking)})
+        return json_answer(told.value_of(answers[0]))
+    return json_answer({"evaluations": _in_order(items, answers, asking, told)})
 
 
-def _decide(asker: Asker, questions: list[Question], asking: Asking) -> list[Decided]:
+class _Told:
+    """Answers as they are told: those of a long batch are written while the database takes them, and told once it has."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._observed = asking.observed
+        self._written: dict[uuid.UUID | None, dict[str, Any]] = {}
+
+    def write(self, answers: Sequence[Decided]) -> None:
+        self._written.update((answer.uid, decision_of(answer, observed=self._observed)) for answer in answers)
+
+    def value_of(self, answer: Decided) -> dict[str, Any]:
+        return self._written.get(answer.uid) or decision_of(answer, observed=self._observed)
+
+
+def _decide(asker: Asker, questions: list[Question], asking: Asking, told: _Told) -> list[Decided]:
     began = perf_counter()
     try:
         decided = decide(
@@ -92,6 +108,7 @@ def _decide(asker: Asker, questions: list[Question], asking: Asking) -> list[Dec
             observed=asking.observed,
             request_id=asker.request_id,
             admit=asker.admit,
+            meanwhile=told.write,
         )
     except Unavailable:
         observe_unavailable(len(questions))
@@ -100,7 +117,7 @@ def _decide(asker: Asker, questions: list[Question], asking: Asking) -> list[Dec
     return decided
 
 
-def _in_order(items: list[Question | str], answers: list[Decided], asking: Asking) -> list[dict[str, Any]]:
+def _in_order(items: list[Question | str], answers: list[Decided], asking: Asking, told: _Told) -> list[dict[str, Any]]:
     """Return an answer an item, up to the one that decides where the semantic ends there."""
     waiting = iter(answers)
     found: list[dict[str, Any]] = []
@@ -111,7 +128,7 @@ def _in_order(items: list[Question | str], answers: list[Decided], asking: Askin
         answer = next(waiting, None)
         if answer is None:
             break
-        found.append(decision_of(answer, observed=asking.observed))
+        found.append(told.value_of(answer))
         if answer.judgement.allowed and asking.semantic is Semantic.PERMIT_ON_FIRST_PERMIT:
             break
     return found

@@ -5,7 +5,7 @@ database holds to the same, when it records an answer.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from django.conf import settings
 from compliance.deciding.conformance import MARK
 from compliance.deciding.facts import Question
 from compliance.models import Grant
-from compliance.selectors.deciding.read import Asked, Caller, read_questions
+from compliance.selectors.deciding.read import Asked, Caller, read_in_parts, read_questions
 from policies.language.compiled import CompiledPolicy
 from policies.models import PolicyVersion
 from policies.selectors.applicable import CONFORMANCE
@@ -45,6 +45,16 @@ def read_asked(
         return callers, asked
     policies, attributes = _policies_in_force(), read_attributes()
     return callers, [_conforming(item.question, policies, attributes) for item in asked]
+
+
+def read_asked_in_parts(
+    questions: Sequence[Question], *, token_digests: Sequence[str], at: datetime
+) -> Generator[tuple[list[Caller | None], list[Asked]]]:
+    """Return the same part by part, as `read_in_parts` does."""
+    if is_on():
+        yield read_asked(questions, token_digests=token_digests, at=at)
+    else:
+        yield from read_in_parts(questions, token_digests=token_digests, at=at)
 
 
 def actions_in_force() -> list[str]:

@@ -1,34 +1,30 @@
 """Reads the facts of questions, each with the versions of the rows behind it and the policies that judge it."""
 
-import json
 import re
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
-from threading import Lock
-from typing import Any, NamedTuple
+from itertools import zip_longest
+from typing import Any, NamedTuple, cast
 
 import orjson
 
 from compliance.deciding.facts import Question, Value
 from compliance.deciding.judge import ALIAS, ROUTE, SYSTEM, Policies
+from compliance.selectors.deciding.cores import read_cores
+from compliance.selectors.deciding.in_force import NOWHERE, places_in_force
 from compliance.selectors.deciding.statement import MEMBERS, QUESTIONS
-from compliance.selectors.dossiers.access import deciding_of
 from evaluations.kernel.canonical import timestamp
-from evaluations.kernel.prepared import bigints, fetch_prepared, ints, texts
-from policies.language.compiled import CompiledPolicy
-from policies.models import PolicyVersion, System, Verdict
-from policies.selectors.applicable import CONFORMANCE, InForce, read_in_force
-from policies.selectors.bindings import join_bindings, params_digest_of
-from policies.selectors.systems import domain_for
+from evaluations.kernel.prepared import Given, Row, Running, bigints, fetch_prepared, ints, texts, transaction
 
-MOST_EVIDENCE = 20
-"""So many pieces of evidence are named of each verdict and rule; all of them stand under the verdict."""
-PLACES_KEPT, CORES_KEPT = 4_096, 4_096
+PART = 125
+"""So many questions are looked up at once, where there are many."""
+WHOLE_INSTANT = len("2026-01-01T00:00:00.000000+00:00")
 _RETRACTED = "evidence_retracted:"
 _NUMBERED = re.compile(r"(.+)@([1-9][0-9]{0,8})\Z", re.DOTALL)
 _NUL = "\x00"
+_WAIVER = ("uid", "policy", "rule", "rule_digest", "measured", "floor")
+# Places in the row of a subject, as `_subject` takes it apart.
+_KIND, _VERSION, _BEHIND = 3, 7, 13
 
 
 class Caller(NamedTuple):
@@ -77,8 +73,35 @@ def read_questions(
 
     One statement, two where a route is asked about.
     """
+    read = _Read(questions, token_digests, fetch_prepared(QUESTIONS, _given(questions, token_digests, at)), at)
+    return read.callers(), read.asked()
+
+
+def read_in_parts(
+    questions: Sequence[Question], *, token_digests: Sequence[str], at: datetime
+) -> Generator[tuple[list[Caller | None], list[Asked]]]:
+    """Read many questions as `read_questions` does, part by part, all as of one moment of the database.
+
+    It looks the next part up while the caller works on the one before, who uses no connection meanwhile.
+    """
+    parts = [questions[start : start + PART] for start in range(0, len(questions), PART)]
+    with transaction("ISOLATION LEVEL REPEATABLE READ, READ ONLY"):
+        running: Running | None = Running(QUESTIONS, _given(parts[0], token_digests, at))
+        try:
+            for part, following in zip_longest(parts, parts[1:]):
+                rows, running = cast(Running, running).rows(), None
+                read = _Read(part, token_digests, rows, at)
+                if following is not None:
+                    running = Running(QUESTIONS, _given(following, token_digests, at))
+                yield read.callers(), read.asked()
+        finally:
+            if running is not None:
+                running.rows()
+
+
+def _given(questions: Sequence[Question], token_digests: Sequence[str], at: datetime) -> tuple[Given, ...]:
     keys = [_key_of(question) for question in questions]
-    given = (
+    return (
         texts(token_digests),
         texts(_clean(question.subject) for question in questions),
         texts(key for key, _ in keys),
@@ -87,12 +110,71 @@ def read_questions(
         texts(_clean(question.system) for question in questions),
         at.isoformat(),
     )
-    rows = [orjson.loads(row[0] or b"null") for row in fetch_prepared(QUESTIONS, given)]
-    who, found = rows[: len(token_digests)], rows[len(token_digests) :]
-    in_force = _in_force(*who[0][1:])
-    asked = [_asked(question, row, in_force) for question, row in zip(questions, found, strict=True)]
-    _add_members(asked, at)
-    return [_caller(row[0]) for row in who], asked
+
+
+class _Read:
+    """What was found to some questions, and all else that is to be looked up for them: the database is asked when this is made."""
+
+    def __init__(self, questions: Sequence[Question], token_digests: Sequence[str], rows: Sequence[Row], at: datetime) -> None:
+        told = [orjson.loads(row[0] or b"null") for row in rows]
+        self._questions, self._who, self._found = questions, told[: len(token_digests)], told[len(token_digests) :]
+        self._in_force = places_in_force(*self._who[0][1:])
+        self._members = _read_members(self._found, at)
+        subjects = [row[5] for row in self._found] + [member for behind in self._members.values() for member in behind]
+        self._cores = read_cores({standing[5]: standing[8] for subject in subjects for standing in _standings_of(subject)})
+
+    def callers(self) -> list[Caller | None]:
+        """Return who asks, token by token."""
+        return [_caller(row[0]) for row in self._who]
+
+    def asked(self) -> list[Asked]:
+        """Return each question with its facts."""
+        return [self._asked(question, row) for question, row in zip(self._questions, self._found, strict=True)]
+
+    def _asked(self, question: Question, row: Sequence[Any]) -> Asked:
+        seen: list[Seen] = []
+        grants: dict[str, int] = {}
+        place_row, known, by_alias, means, before, subject_row = row
+        system_id, system = _system(place_row, seen)
+        version, subject = _subject(subject_row, self._cores, seen, grants)
+        place = NOWHERE
+        if system is not None and system_id is not None:
+            place = self._in_force.at(question.action, system_id, system["domain"])
+            if subject is not None and version is not None:
+                for member_row in self._members.get((version, system_id), ()):
+                    subject["reaches"].append(_subject(member_row, self._cores, seen, grants)[1])
+        facts: Value = {
+            "alias": {"name": question.subject, "now": means or "", "before": before or ""} if by_alias else None,
+            "known_subject": known,
+            "policies": place.rows,
+            "question": question.as_value(),
+            "subject": subject,
+            "system": system if question.resource_type == SYSTEM else None,
+        }
+        return Asked(question, facts, place.policies, seen, version, system_id, grants)
+
+
+def _read_members(found: Iterable[Sequence[Any]], at: datetime) -> dict[tuple[int, int], list[Sequence[Any]]]:
+    """Return what answers behind the routes that hold no grant of their own, by the route's version and the system."""
+    pairs = list(
+        dict.fromkeys(
+            (subject[_VERSION], place[0])
+            for place, _, _, _, _, subject in found
+            if place is not None and subject is not None and subject[_KIND] == ROUTE and not subject[_BEHIND][0]
+        )
+    )
+    if not pairs:
+        return {}
+    members: dict[tuple[int, int], list[Sequence[Any]]] = {pair: [] for pair in pairs}
+    given = (bigints(version for version, _ in pairs), bigints(system for _, system in pairs), at.isoformat())
+    for route, system, member in fetch_prepared(MEMBERS, given):
+        members[int(route or 0), int(system or 0)].append(orjson.loads(member or b"null"))
+    return members
+
+
+def _standings_of(subject: Sequence[Any] | None) -> Sequence[Sequence[Any]]:
+    behind = subject[_BEHIND] if subject is not None else None
+    return (behind[1] or ()) if behind is not None else ()
 
 
 def _key_of(question: Question) -> tuple[str, int]:
@@ -116,135 +198,9 @@ def _caller(row: Sequence[Any] | None) -> Caller | None:
     return Caller(token, person, name, tuple(scopes), live, unnoted, commitment or "")
 
 
-# --- policies: what is in force never changes under the ids that name it
-
-
-class _Place(NamedTuple):
-    """What the policies in force come to at one system, for one action."""
-
-    rows: list[Value]
-    policies: Policies
-
-
-class _InForce:
-    """The versions in force under one set of ids, and what they come to at each system that was asked about."""
-
-    def __init__(self, in_force: InForce) -> None:
-        self._in_force = in_force
-        # No door lets such a text in. However it came into force, nobody can say what it covers: it denies everything.
-        self.refused: Sequence[Value] = [
-            {"policy": version.policy.name, "version": version.number, "digest": version.digest, "refused": list(codes)}
-            for version, codes in in_force.unreadable
-        ]
-        self._places: dict[tuple[str, int, str], _Place] = {}
-
-    def at(self, action: str, system: int, domain: str) -> _Place:
-        """Return the versions that name the action, with their parameters at the system."""
-        found = self._places.get((action, system, domain))
-        if found is None:
-            if len(self._places) >= PLACES_KEPT:
-                self._places.clear()
-            found = self._places[action, system, domain] = self._make(action, System(pk=system, domain=domain))
-        return found
-
-    def _make(self, action: str, place: System) -> _Place:
-        rows: list[Value] = list(self.refused)
-        policies: dict[str, CompiledPolicy] = {}
-        for version, compiled in zip(self._in_force.versions, self._in_force.compiled, strict=True):
-            if compiled.profile == CONFORMANCE or action not in compiled.actions:
-                continue
-            tightened = join_bindings(compiled, self._in_force.bindings.get(version.policy_id, ()), system=place)
-            rows.append(
-                {
-                    "policy": version.policy.name,
-                    "version": version.number,
-                    "digest": version.digest,
-                    "profile": compiled.profile,
-                    "params_digest": params_digest_of(compiled, tightened),
-                    "domain": domain_for(compiled, place),
-                }
-            )
-            policies[version.digest] = compiled
-        return _Place(rows, policies)
-
-
-def _in_force(active: str | None, bound: str | None, metrics: int) -> _InForce:
-    """Return the versions in force. The ids of all that decides it are the key, and no door changes the rows under them."""
-    held = _kept_in_force(active, bound, metrics)
-    if held.refused:
-        # Somebody has changed one past every door, and may put it back: it is read again, until it can be.
-        _kept_in_force.cache_clear()
-    return held
-
-
-@lru_cache(maxsize=8)
-def _kept_in_force(active: str | None, bound: str | None, metrics: int) -> _InForce:
-    del bound, metrics
-    ids = [int(pk) for pk in (active or "").split(",") if pk]
-    versions = PolicyVersion.objects.filter(pk__in=ids).select_related("policy").order_by("policy__name")
-    return _InForce(read_in_force(list(versions)))
-
-
-# --- verdicts: what a judgement core says never changes under its digest
-
-_said: "OrderedDict[str, Value]" = OrderedDict()
-_said_lock = Lock()
-
-
-def _read_cores(rows: Iterable[Sequence[Any]]) -> dict[str, Value]:
-    """Return what the verdicts of standings say, by core digest: from what was read before, else in one query."""
-    wanted = {row[5]: row[8] for row in rows}
-    found = {digest: held for digest in wanted if (held := _said.get(digest)) is not None}
-    missing = [pk for digest, pk in wanted.items() if digest not in found]
-    if missing:
-        cores = Verdict.objects.filter(pk__in=missing).values_list("core_digest", "core")
-        read = {digest: said_in_core(json.loads(bytes(core))) for digest, core in cores}
-        found.update(read)
-        with _said_lock:
-            _said.update(read)
-            while len(_said) > CORES_KEPT:
-                _said.popitem(last=False)
-    return found
-
-
-def said_in_core(core: Mapping[str, Any]) -> Value:
-    """Return what the facts of a decision hold of a parsed judgement core."""
-    rules = {rule["id"]: rule for rule in core["rules"]}
-    evidence = dict.fromkeys(uid for rule in core["rules"] for uid in sorted(deciding_of(rule)))
-    return {
-        "blocking": [_rule(rules[name]) for name in core["blocking"]],
-        "waivable": [_rule(rules[name]) for name in core["waivable"]],
-        "evidence": list(evidence)[:MOST_EVIDENCE],
-    }
-
-
-def _rule(rule: Mapping[str, Any]) -> Value:
-    told = {name: rule[name] for name in ("result", "reason", "clause", "measured", "bar", "n")}
-    return {"rule": rule["id"], **told, "evidence": rule["deciding"][:MOST_EVIDENCE]}
-
-
 # --- facts
 
-_NOWHERE = _Place([], {})
 _SYSTEM = ("key", "domain", "environment", "reversible", "open_incident", "owner")
-
-
-def _asked(question: Question, row: Sequence[Any], in_force: _InForce) -> Asked:
-    seen: list[Seen] = []
-    grants: dict[str, int] = {}
-    place_row, known, by_alias, means, before, subject_row = row
-    system_id, system = _system(place_row, seen)
-    version, subject = _subject(subject_row, seen, grants)
-    place = in_force.at(question.action, system_id, system["domain"]) if system is not None and system_id else _NOWHERE
-    facts: Value = {
-        "alias": {"name": question.subject, "now": means or "", "before": before or ""} if by_alias else None,
-        "known_subject": known,
-        "policies": place.rows,
-        "question": question.as_value(),
-        "subject": subject,
-        "system": system if question.resource_type == SYSTEM else None,
-    }
-    return Asked(question, facts, place.policies, seen, version, system_id, grants)
 
 
 def _system(row: Sequence[Any] | None, seen: list[Seen]) -> tuple[int | None, Value | None]:
@@ -254,7 +210,9 @@ def _system(row: Sequence[Any] | None, seen: list[Seen]) -> tuple[int | None, Va
     return row[0], dict(zip(_SYSTEM, row[2:8], strict=True))
 
 
-def _subject(row: Sequence[Any] | None, seen: list[Seen], grants: dict[str, int]) -> tuple[int | None, Value | None]:
+def _subject(
+    row: Sequence[Any] | None, cores: Mapping[str, Value], seen: list[Seen], grants: dict[str, int]
+) -> tuple[int | None, Value | None]:
     if row is None:
         return None, None
     (
@@ -267,7 +225,6 @@ def _subject(row: Sequence[Any] | None, seen: list[Seen], grants: dict[str, int]
         grants[grant[0]] = grant[15]
         seen.append(Seen("grant", grant[15], grant[16]))
     seen += [Seen("standing", standing[9], standing[10]) for standing in stood or ()]
-    cores = _read_cores(stood or ())
     return version_id, {
         "key": key,
         "kind": kind,
@@ -286,19 +243,24 @@ def _subject(row: Sequence[Any] | None, seen: list[Seen], grants: dict[str, int]
     }
 
 
-_GRANT = ("uid", "kind", "status", "cause", "actions")
-_GRANT_AT = ("starts_at", "ends_at", "begun_at", "recertify_by", "signed_at")
-_WAIVER = ("uid", "policy", "rule", "rule_digest", "measured", "floor")
-_STANDING = ("policy", "params_digest", "domain", "verdict", "outcome", "core_digest")
-
-
 def _grant(row: Sequence[Any]) -> Value:
-    gone, evidence, person, team, roles = row[10:15]
+    (
+        uid, kind, status, cause, actions, starts_at, ends_at, begun_at, recertify_by, signed_at,
+        gone, evidence, person, team, roles, *_,
+    ) = row  # fmt: skip
     return {
-        **dict(zip(_GRANT, row[:5], strict=True)),
-        **{name: _instant(text) for name, text in zip(_GRANT_AT, row[5:10], strict=True)},
+        "uid": uid,
+        "kind": kind,
+        "status": status,
+        "cause": cause,
+        "actions": actions,
+        "starts_at": _instant(starts_at),
+        "ends_at": _instant(ends_at),
+        "begun_at": _instant(begun_at),
+        "recertify_by": _instant(recertify_by),
+        "signed_at": _instant(signed_at),
         "gone": gone or [],
-        "retracted": [word.removeprefix(_RETRACTED) for word in evidence or () if word.startswith(_RETRACTED)],
+        "retracted": [word.removeprefix(_RETRACTED) for word in evidence if word.startswith(_RETRACTED)] if evidence else [],
         "requester": {"key": person, "kind": "person", "team": team or "", "roles": roles or []},
     }
 
@@ -308,10 +270,16 @@ def _waiver(row: Sequence[Any]) -> Value:
 
 
 def _standing(row: Sequence[Any], said: Value) -> Value:
+    policy, params_digest, domain, verdict, outcome, core_digest, checked_at, due_at, *_ = row
     return {
-        **dict(zip(_STANDING, row[:6], strict=True)),
-        "checked_at": _instant(row[6]),
-        "due_at": _instant(row[7]),
+        "policy": policy,
+        "params_digest": params_digest,
+        "domain": domain,
+        "verdict": verdict,
+        "outcome": outcome,
+        "core_digest": core_digest,
+        "checked_at": _instant(checked_at),
+        "due_at": _instant(due_at),
         **said,
     }
 
@@ -320,31 +288,6 @@ def _instant(text: str | None) -> str | None:
     """Return an instant as facts write it, from the database's JSON, which leaves out zeros at the end of a fraction."""
     if text is None:
         return None
-    if not text.endswith("+00:00"):
-        return timestamp(datetime.fromisoformat(text))
-    bare = text[:-6]
-    return f"{bare}Z" if len(bare) == 26 else timestamp(datetime.fromisoformat(text))
-
-
-def _add_members(asked: Sequence[Asked], at: datetime) -> None:
-    """Read what answers behind the routes that hold no grant of their own, and put it into their facts."""
-    routes = [
-        item
-        for item in asked
-        if item.system is not None
-        and (subject := item.facts["subject"]) is not None
-        and subject["kind"] == ROUTE
-        and not subject["grants"]
-    ]
-    if not routes:
-        return
-    pairs = list(dict.fromkeys((item.subject_version, item.system) for item in routes))
-    given = (bigints(version for version, _ in pairs), bigints(system for _, system in pairs), at.isoformat())
-    rows = [[orjson.loads(cell or b"null") for cell in row] for row in fetch_prepared(MEMBERS, given)]
-    for item in routes:
-        for row in rows:
-            if (row[0], row[1]) != (item.subject_version, item.system):
-                continue
-            _, member = _subject(row[2], item.seen, item.grants)
-            if member is not None:
-                item.facts["subject"]["reaches"].append(member)
+    if len(text) == WHOLE_INSTANT and text.endswith("+00:00"):
+        return f"{text[:-6]}Z"
+    return timestamp(datetime.fromisoformat(text))
