@@ -11,12 +11,13 @@ from uuid import UUID
 from django.db import connection
 
 from compliance.deciding.facts import Question, Value
+from compliance.deciding.judge import judge
 from compliance.deciding.next_steps import REQUESTABLE_FOR, is_requestable
 from compliance.models import Decision, ServiceToken, SignOffRequest
 from compliance.selectors.access_tasks import find_open_request
+from compliance.selectors.deciding.conformance import read_asked
 from compliance.selectors.decisions import body_of
 from compliance.selectors.dossiers.access import judge_access, terms_value
-from compliance.selectors.grants import live_grants_on
 from compliance.selectors.proposals import AccessProposal
 from compliance.services.filing import access_problems, refuse_older
 from compliance.services.idempotency import (
@@ -30,7 +31,7 @@ from compliance.services.idempotency import (
 from compliance.services.requests import MAX_TEXT, Asked, apply_file_request, person_behind
 from compliance.vocabulary import RequestKind
 from evaluations.kernel.actor import Actor
-from evaluations.kernel.canonical import digest
+from evaluations.kernel.canonical import digest, timestamp
 from evaluations.kernel.clock import now
 from evaluations.kernel.errors import DomainError, ErrorKind, InputRefused, Problem
 from evaluations.kernel.services import service
@@ -41,6 +42,7 @@ MAX_JUSTIFICATION = MAX_TEXT - 500
 DEFAULT_DAYS = 30
 """So long is access asked for where the caller says no end, or as long as the policies allow, where that is shorter."""
 _DENIALS = "denial"
+_NO_TOKEN = "nobody's"  # noqa: S105 - the digest of no token: what is read here is read for nobody
 _NOT_BOUND = "there is no denial of yours under this id that was given to this question"
 
 
@@ -130,7 +132,7 @@ def request_denied_access(
     version, system = decision.subject_version, decision.system
     if version is None or system is None:
         raise NotRequestable("the denial names nobody, or no system, to be granted anything")
-    _refuse_needless(actor, version, system, decision.action, at)
+    _refuse_needless(actor, denial.question, version, system, at)
     refuse_older(version)
     asked = Asked(
         RequestKind.GRANT,
@@ -163,15 +165,19 @@ def _bound(actor: Actor, denial: Denial) -> tuple[Decision, Value]:
     return decision, facts
 
 
-def _refuse_needless(actor: Actor, version: SubjectVersion, system: System, action: str, at: datetime) -> None:
-    """Raise where what is asked for is there, or is asked for by a request of the same person that is open."""
+def _refuse_needless(actor: Actor, question: Question, version: SubjectVersion, system: System, at: datetime) -> None:
+    """Raise where the question is allowed by now, means somebody else, or is asked for by an open request of the same person."""
     person = person_behind(actor)
     with connection.cursor() as cursor:
         # Whoever asks the same at the same time waits here, and then sees the request of the first.
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 3))", [f"{person} {version.pk} {system.pk} {action}"])
-    if live_grants_on(subject_version_id=version.pk, system_id=system.pk, action=action, at=at):
-        raise NotRequestable("a grant for this is in force by now: ask the gate again")
-    waiting = find_open_request(person=person, subject_version=version, system=system, action=action, at=at)
+        lock = f"{person} {version.pk} {system.pk} {question.action}"
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 3))", [lock])
+    _, (asked,) = read_asked([question], token_digests=[_NO_TOKEN], at=at)
+    if judge(asked.facts, asked.policies, at, timestamp(at)).allowed:
+        raise NotRequestable("this is allowed by now: ask the gate again")
+    if asked.subject_version != version.pk:
+        raise NotRequestable("another version is meant by now than when it was denied: ask the gate anew")
+    waiting = find_open_request(person=person, subject_version=version, system=system, action=question.action, at=at)
     if waiting is not None:
         raise RequestedAlready("a request of yours for this is open", task=waiting)
 

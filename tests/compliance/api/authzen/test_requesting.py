@@ -7,7 +7,9 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from django.db import OperationalError
+import schemathesis
+from django.core.wsgi import get_wsgi_application
+from django.db import OperationalError, connection
 from django.http import HttpResponse
 
 from compliance.api.authzen import limits, requesting
@@ -16,6 +18,7 @@ from compliance.client.answers import Question, judge
 from compliance.models import Decision, Grant, LedgerEntry, ServiceToken, SignOffRequest
 from compliance.selectors.access_tasks import TASK_KEPT
 from compliance.services import access_requests
+from compliance.services.accounts import deactivate_account
 from compliance.services.people import revoke_token
 from compliance.services.roles import end_role
 from compliance.services.stopping import revoke_grant, suspend_grant
@@ -225,7 +228,20 @@ class TestFiling:
     def test_what_was_granted_meanwhile_needs_no_request(self, land: Land) -> None:
         denied = land.denied()
         signing.granted(land.ground)
-        refused(land.file(denied), 400, "not_requestable")
+        assert "by now" in refused(land.file(denied), 400, "not_requestable")["detail"]
+
+    def test_a_grant_that_lost_a_signer_is_asked_for_anew(self, land: Land) -> None:
+        signing.granted(land.ground)
+        signing.human("Otto Owner", Role.SYSTEM_OWNER, team="hr")
+        deactivate_account(actor=signing.actor_of(grants.administrator()), user=land.ground.owner, reason="left")
+        denied = land.denied()
+        assert (denied["reason"], denied["next_action"]) == ("signer_no_longer_eligible", "request")
+        assert land.file(denied).status_code == 202
+
+    def test_what_means_another_version_by_now_is_asked_anew(self, land: Land) -> None:
+        denied = land.denied()
+        register_subject_version(actor=world.ACTOR, subject=land.ground.version.subject, pin={"snapshot": "2"})
+        assert "another version" in refused(land.file(denied), 400, "not_requestable")["detail"]
 
     def test_an_allow_is_nothing_to_ask_about(self, land: Land) -> None:
         signing.granted(land.ground)
@@ -499,3 +515,30 @@ class TestFrame:
         answer = land.agent.send("requests", b"{", **{"X-Request-ID": "run-7"})
         assert answer.headers["X-Request-ID"] == refused(answer, 400, "invalid")["request_id"] == "run-7"
         assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_real_answers_are_as_the_schema_describes_them(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Requests that come over WSGI end by closing the connection, which here is the test's own.
+    monkeypatch.setattr(connection, "close_if_unusable_or_obsolete", lambda: None)
+    described = schemathesis.openapi.from_wsgi("/api/schema/?format=json", get_wsgi_application())
+    headers = {"Authorization": f"Bearer {land.agent.token}"}
+
+    def call(path: str, method: str, status: int, **given: Any) -> Any:
+        operation = described[f"/access/v1/{path}"][method]
+        got = operation.Case(**given).call(headers=headers)
+        assert got.status_code == status, got.text
+        operation.validate_response(got)
+        return got.json()
+
+    denied = call("evaluation", "POST", 200, body=question(), media_type="application/json")["context"]
+    denial = {"evaluation_id": denied["evaluation_id"], "expires_at": denied["access_request"]["expires_at"]}
+    filed = {"body": {**question(), "denial": denial}, "media_type": "application/json"}
+    uid = {"path_parameters": {"id": call("requests", "POST", 202, **filed)["task"]["id"]}}
+    call("requests", "POST", 409, **filed)
+    call("requests", "POST", 400, body={**filed["body"], "items": []}, media_type="application/json")
+    call("requests/{id}", "GET", 200, **uid)
+    call("requests/{id}", "GET", 404, path_parameters={"id": "00000000-0000-4000-8000-000000000000"})
+    call("requests/{id}/cancel", "POST", 200, **uid)
+    call("requests/{id}/cancel", "POST", 409, **uid)
+    signed = land.signed()[0]
+    call("requests/{id}", "GET", 200, path_parameters={"id": signed})
