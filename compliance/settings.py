@@ -234,7 +234,7 @@ METADATA_KEY = text("WRITEGATE_METADATA_KEY")
 # Questions a second of one token in one process; twice as many at once.
 DECISIONS_PER_SECOND = whole("WRITEGATE_DECISIONS_PER_SECOND", 5_000)
 # How long an offline bundle counts, in seconds, at most an hour: so long may a revocation take to reach who cannot be reached.
-OFFLINE_BUNDLE_SECONDS = min(whole("WRITEGATE_OFFLINE_SECONDS", 300), 3_600)
+OFFLINE_BUNDLE_SECONDS = whole("WRITEGATE_OFFLINE_SECONDS", 300, most=3_600)
 # A private key (PEM; P-256 or RSA) that signs offline bundles in the form of OPA; unset, there are none in that form.
 OPA_KEY = text("WRITEGATE_OPA_KEY")
 REPLAY_SAMPLE = whole("WRITEGATE_REPLAY_SAMPLE", 5_000)  # Verdicts judged once more every night.

@@ -31,11 +31,12 @@ def named(prefix: str) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def whole(name: str, default: int) -> int:
-    """Return a whole number above 0. Raises `ValueError`."""
+def whole(name: str, default: int, *, most: int | None = None) -> int:
+    """Return a whole number above 0, at most `most` where that is given. Raises `ValueError`."""
     value = text(name, str(default))
-    if not (value.isascii() and value.isdigit() and int(value) > 0):
-        raise ValueError(f"{name} must be a whole number above 0, not {value!r}")
+    if not (value.isascii() and value.isdigit() and int(value) > 0) or (most is not None and int(value) > most):
+        limits = "above 0" if most is None else f"from 1 to {most}"
+        raise ValueError(f"{name} must be a whole number {limits}, not {value!r}")
     return int(value)
 
 

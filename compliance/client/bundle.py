@@ -10,7 +10,7 @@ from typing import TextIO
 from urllib.parse import quote
 
 from compliance.client.answers import Answer, Question, cannot_tell
-from compliance.client.http import AddressRefused, NoAnswer, Server
+from compliance.client.http import NOT_MODIFIED, AddressRefused, NoAnswer, Server
 from compliance.client.offline import Bundle, BundleRefused, Prove, read_file
 from compliance.client.options import server_of
 from compliance.client.outcome import COULD_NOT, DONE, REFUSED, Refused, explain, plain
@@ -51,7 +51,7 @@ def run_fetch(given: argparse.Namespace, out: TextIO, err: TextIO) -> int:
             retries=given.retries,
             most=MAX_ENVELOPE_BYTES,
         )
-        if reply.status == 304 and held is not None:
+        if reply.status == NOT_MODIFIED and held is not None:
             print(f"unchanged  {_told(held)}", file=out)
             return DONE
         if reply.status != 200:

@@ -30,6 +30,7 @@ MAX_RETRIES = 10
 PAUSE_SECONDS = 0.5
 """A first retry comes within so long; each further one within twice the time before, up to `MAX_PAUSE_SECONDS`."""
 MAX_PAUSE_SECONDS = 8.0
+NOT_MODIFIED = 304
 TRY_LATER = frozenset({408, 425, 429})
 
 Body = bytes | Path | None
@@ -177,7 +178,7 @@ def exchange(
         raise NoAnswer(f"{_place(address)} does not answer: {said}", again=again) from got
     if isinstance(got, Exception):
         raise got
-    if 300 <= got.status < 400:
+    if 300 <= got.status < 400 and got.status != NOT_MODIFIED:
         said = f"the server answered with a redirect ({got.status}), which is not followed: name the final address"
         raise NoAnswer(said, again=False)
     return got

@@ -18,9 +18,11 @@ Whatever the bundle does not list is denied. Needs `cryptography`, and no networ
 
 import re
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 
 from compliance.client.answers import Answer, Named, Question, Reason, cannot_tell
@@ -41,8 +43,8 @@ from compliance.ledger.offline import (
     Line,
     Statement,
     StatementRefused,
+    bundle_tag,
     open_statement,
-    payload_tag,
     read_instant,
     read_statement,
 )
@@ -76,6 +78,11 @@ class Bundle:
         """The entity tag of the bundle at the service."""
         self.checkpoint = checkpoint
         self._clock = clock
+        self._by_key, self._by_name = defaultdict[str, list[Line]](list), defaultdict[str, list[Line]](list)
+        for line in statement.lines:
+            self._by_key[line.subject].append(line)
+            for name in line.names:
+                self._by_name[name].append(line)
 
     @classmethod
     def open(cls, path: Path, *, system: str, keys: Iterable[VerifierKey], state: Path) -> "Bundle":
@@ -109,7 +116,7 @@ class Bundle:
             raise BundleRefused("wrong_system", f"it is the bundle of `{statement.system}`, not of `{system}`")
         if not timedelta(0) < statement.expires_at - statement.issued_at <= timedelta(seconds=MAX_SECONDS):
             raise BundleRefused("not_a_bundle", f"it counts for other than up to {MAX_SECONDS} seconds")
-        bundle = cls(statement, payload_tag(envelope.payload, envelope.key), checkpoint, clock or _clock())
+        bundle = cls(statement, bundle_tag(sha256(envelope.payload).hexdigest(), envelope.key), checkpoint, clock or _clock())
         bundle._check_time(bundle._clock())
         return bundle
 
@@ -147,14 +154,13 @@ class Bundle:
 
     def _meant(self, question: Question) -> Sequence[Line]:
         """Return the lines of what a question names, as the gate reads names."""
-        lines = self.statement.lines
         if question.type == "alias":
-            return [line for line in lines if question.subject in line.names]
+            return self._by_name.get(question.subject, ())
         numbered = _NUMBERED.match(question.subject)
-        kinds = [line for line in lines if question.type in (line.kind, "subject")]
+        own = self._by_key.get(numbered[1] if numbered else question.subject, ())
+        own = [line for line in own if question.type in (line.kind, "subject")]
         if numbered:
-            return [line for line in kinds if (line.subject, line.version) == (numbered[1], int(numbered[2]))]
-        own = [line for line in kinds if line.subject == question.subject]
+            return [line for line in own if line.version == int(numbered[2])]
         stated = [line for line in own if question.fingerprint == line.fingerprint]
         return stated or [line for line in own if line.runs]
 

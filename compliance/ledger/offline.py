@@ -162,9 +162,9 @@ def key_name(key: VerifierKey) -> str:
     return f"{key.name}+{key.key_id.hex()}"
 
 
-def payload_tag(payload: bytes, key: VerifierKey) -> str:
-    """Return what tells one bundle from every other: the entity tag of its envelope."""
-    return f"{sha256(payload).hexdigest()}.{key.key_id.hex()}"
+def bundle_tag(digest: str, key: VerifierKey) -> str:
+    """Return what tells one bundle from every other, by its payload's digest in hexadecimal: the entity tag of its envelope."""
+    return f"{digest}.{key.key_id.hex()}"
 
 
 def write_instant(moment: datetime) -> str:

@@ -9,7 +9,7 @@ from django.db import connection
 from compliance.models import OfflineBundle
 from policies.models import System
 
-UNMOVED = ("decision.made", "ledger.beat", "offline_bundle.made", "offline_bundle.handed_out")
+UNMOVED = ("decision.made", "ledger.beat", "offline_bundle.made", "offline_bundle.handed_out", "offline_bundle.refused")
 """Actions that change nothing that an answer could rest on."""
 MOST_ENTRIES = 20_000
 """So many entries are looked through; more of them count as news."""
@@ -41,8 +41,14 @@ SELECT count(*), count(*) FILTER (WHERE action <> ALL (%(unmoved)s)) FROM (
 
 
 def stored_bundle(system: System) -> OfflineBundle | None:
-    """Return the newest offline bundle of a system."""
-    return OfflineBundle.objects.filter(system=system).first()
+    """Return the newest offline bundle of a system, without its payload: most who ask have it."""
+    return OfflineBundle.objects.select_related("system").defer("payload").filter(system=system).first()
+
+
+def payload_of(bundle: OfflineBundle) -> bytes | None:
+    """Return the payload of a bundle; None where another one has taken its place."""
+    found = OfflineBundle.objects.filter(pk=bundle.pk, serial=bundle.serial).values_list("payload", flat=True).first()
+    return None if found is None else bytes(found)
 
 
 def granted_words(system: System) -> list[str]:

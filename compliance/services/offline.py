@@ -22,13 +22,14 @@ from compliance.selectors.deciding.candidates import Candidate, carried_routes, 
 from compliance.selectors.deciding.conformance import read_asked
 from compliance.selectors.deciding.read import Asked, Caller
 from compliance.selectors.ledger import last_checkpoint, leaf_count
-from compliance.selectors.offline import granted_words, has_news, names_meaning, stored_bundle
+from compliance.selectors.offline import granted_words, has_news, names_meaning, payload_of, stored_bundle
 from compliance.services.decisions import TokenRefused, judge_asked
 from compliance.services.sealing import seal
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor
 from evaluations.kernel.canonical import DIGEST_PREFIX, timestamp
 from evaluations.kernel.clock import now
+from evaluations.kernel.dsse import MAX_ENVELOPE_BYTES
 from evaluations.kernel.errors import DomainError, ErrorKind
 from evaluations.kernel.services import record_refusal, service
 from evaluations.services.pacing import session_lock
@@ -36,6 +37,8 @@ from policies.models import System
 
 BATCH = 200
 """So many candidates are read and judged at a time."""
+MOST_BYTES = MAX_ENVELOPE_BYTES // 4 * 3 - 4096
+"""So long may a payload be: an envelope writes three bytes as four letters."""
 MADE = "offline_bundle.made"
 HANDED_OUT = "offline_bundle.handed_out"
 REFUSED = "offline_bundle.refused"
@@ -77,12 +80,25 @@ def current_bundle(*, actor: Actor, token: ServiceToken, system: System, request
         seal(seconds=1)
     with _alone(system):
         # Whoever was here a moment ago may have made it.
-        return _still_right(system) or _make(actor, token, system, request_id)
+        held = _still_right(system)
+        if held is not None:
+            return held
+        try:
+            return _make(actor, token, system, request_id)
+        except BundleTooLarge as refusal:
+            record_refusal(REFUSED, "current_bundle", actor, refusal, request_id)
+            raise
 
 
 @service(refused=REFUSED)
-def hand_out_bundle(*, actor: Actor, bundle: OfflineBundle, form: str, request_id: str = "") -> None:
-    """Record that a bundle goes out, before it does. `form` is that of its bytes: `dsse` or `opa`."""
+def hand_out_bundle(*, actor: Actor, bundle: OfflineBundle, form: str, request_id: str = "") -> bytes:
+    """Return a bundle's payload, which may go out once this has recorded it. `form` is that of its bytes: `dsse` or `opa`.
+
+    Raises `BundleUnderWay` where another bundle has taken its place.
+    """
+    payload = payload_of(bundle)
+    if payload is None:
+        raise BundleUnderWay("a newer bundle was made at this moment; ask again")
     audit.record(
         audit.Event(
             action=HANDED_OUT,
@@ -93,6 +109,7 @@ def hand_out_bundle(*, actor: Actor, bundle: OfflineBundle, form: str, request_i
             request_id=request_id,
         )
     )
+    return payload
 
 
 def _still_right(system: System) -> OfflineBundle | None:
@@ -135,29 +152,18 @@ def _make(actor: Actor, token: ServiceToken, system: System, request_id: str) ->
         if checkpoint is None:
             raise LogEmpty("nothing is sealed yet; ask again in a few seconds")
         before = stored_bundle(system)
-        try:
-            found = _Listing(token, system, at, expires_at).list()
-        except BundleTooLarge as refusal:
-            refused: DomainError | None = refusal
-        else:
-            refused = None
-    if refused is not None:
-        record_refusal(REFUSED, "current_bundle", actor, refused, request_id)
-        raise refused
-    lines, policies = found
+        lines, policies = _Listing(token, system, at, expires_at).list()
     digest = lines_digest(lines)
     if before is not None and before.lines_digest == digest and before.issued_at <= at < before.refresh_at:
         return keep_bundle(actor=actor, bundle=before, seen_size=seen_size)
     # A clock that was set back, or an older database that was restored, must not make a serial count anew.
     serial = max(before.serial + 1 if before is not None else 0, int(at.timestamp() * 1000))
     statement = Statement(system.key, serial, at, expires_at, checkpoint.note, policies, lines)
+    payload = write_statement(statement)
+    if len(payload) > MOST_BYTES:
+        raise BundleTooLarge(f"what is allowed at `{system.key}` has {len(payload)} bytes: ask the gate itself")
     return store_bundle(
-        actor=actor,
-        system=system,
-        statement=statement,
-        payload=write_statement(statement),
-        seen_size=seen_size,
-        request_id=request_id,
+        actor=actor, system=system, statement=statement, payload=payload, seen_size=seen_size, request_id=request_id
     )
 
 

@@ -19,7 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = (
     "judge", "verdicts", "compile", "peers", "store", "news", "rejudge", "impact", "import", "lines", "inspect", "refresh", "ledger",
-    "dossier", "inbox", "stop", "answers", "batch", "search",
+    "dossier", "inbox", "stop", "answers", "batch", "search", "offline",
 )  # fmt: skip
 FLEETS = ("news", "rejudge", "impact")
 MODULES = {
@@ -28,6 +28,7 @@ MODULES = {
     "lines": ("tests.bench.importing", "jsonl"),
     "refresh": ("tests.bench.refreshing",),
     "inspect": ("tests.bench.inspect_log",),
+    "offline": ("tests.bench.offline",),
     **{part: ("tests.bench.fleet", part) for part in FLEETS},
     **{part: ("tests.bench.sign_offs", part) for part in ("dossier", "inbox", "stop")},
 }
@@ -47,6 +48,7 @@ SIZES = {
     "answers": (1_000, 10_000, 100_000, 1_000_000),
     "batch": (100_000,),
     "search": (1_000, 10_000, 100_000),
+    "offline": (1_000, 10_000),
 }
 LEDGER_ENTRIES = (100_000,)
 TARGETS = {
@@ -66,6 +68,7 @@ TARGETS = {
     "inbox": "an approver's home page with 100,000 requests waiting: at most 300 ms and 30 queries",
     "answers": "3 × a plain DRF view that reads one row and inserts one; p99 at most 15 ms; flat within 20 %; 200 MB a process",
     "batch": "1,000 questions in one request: at most 80 ms",
+    "offline": "10,000 grants: made in at most 10 s and 100 MB more; asked again at most 10 ms; a check at most 1 ms",
     "search": "a page of a search over 100,000 grants: at most 100 ms",
     "stop": "10,000 grants suspended at one stroke, with 10,000 events: at most 10 s",
 }

@@ -2,6 +2,8 @@
 
 import psycopg
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from django.core import checks as django_checks
 from django.db import connections as django_connections
 from psycopg import sql
@@ -35,6 +37,19 @@ def test_an_unwired_audit_sink_is_an_error(settings, dotted: str | None, said: s
 
 def test_the_wired_sink_is_found_by_djangos_own_round() -> None:
     assert [found for found in django_checks.run_checks() if str(found.id).startswith("compliance.")] == []
+
+
+def test_a_key_that_opa_does_not_take_is_an_error(settings) -> None:
+    private = {"encoding": Encoding.PEM, "format": PrivateFormat.PKCS8, "encryption_algorithm": NoEncryption()}
+    for key, expected in (
+        (ed25519.Ed25519PrivateKey.generate(), ["compliance.E008"]),
+        (ec.generate_private_key(ec.SECP256R1()), []),
+    ):
+        settings.OPA_KEY = key.private_bytes(**private).decode()
+        assert [finding.id for finding in checks.check_opa_key(None)] == expected
+    settings.OPA_KEY = "geheim"
+    (finding,) = checks.check_opa_key(None)
+    assert "geheim" not in f"{finding.msg} {finding.hint}"
 
 
 def test_both_roles_of_the_test_database_are_sound(committed_db: Database) -> None:

@@ -101,6 +101,7 @@ def test_each_thread_keeps_a_connection_and_looks_at_it_first(tmp_path: Path) ->
         ({"WRITEGATE_PUBLIC_URL": "http://gate.example.org"}, "WRITEGATE_PUBLIC_URL must be an https address"),
         ({"WRITEGATE_PUBLIC_URL": "https://gate.example.org?x=1"}, "WRITEGATE_PUBLIC_URL must be an https address"),
         ({"WRITEGATE_DECISIONS_PER_SECOND": "0"}, "WRITEGATE_DECISIONS_PER_SECOND must be a whole number above 0"),
+        ({"WRITEGATE_OFFLINE_SECONDS": "3601"}, "WRITEGATE_OFFLINE_SECONDS must be a whole number from 1 to 3600"),
         ({"WRITEGATE_CONFORMANCE": "perhaps"}, "WRITEGATE_CONFORMANCE must be 1 or 0"),
         ({"DATABASE_URL": "mysql://a:geheim@b/c"}, "DATABASE_URL is not a PostgreSQL address"),
         ({"DATABASE_OWNER_URL": "postgresql://a:geheim@b/c"}, "DATABASE_OWNER_URL is set but DATABASE_URL is not"),

@@ -19,12 +19,13 @@ from compliance.api.v1.systems import KEY
 from compliance.api.views import ApiView, existing
 from compliance.ledger import opa
 from compliance.ledger.note import SignerKey
-from compliance.ledger.offline import MEDIA_TYPE, MOST_LINES, payload_tag, seal_statement
+from compliance.ledger.offline import MEDIA_TYPE, MOST_LINES, bundle_tag, seal_statement
 from compliance.models import OfflineBundle
 from compliance.selectors.systems import find_system
 from compliance.services.offline import current_bundle, hand_out_bundle
 from compliance.services.sealing import keyring
 from compliance.vocabulary import Scope
+from evaluations.kernel.canonical import DIGEST_PREFIX
 from evaluations.kernel.errors import DomainError, ErrorKind
 
 IF_NONE_MATCH = Parameter(
@@ -48,7 +49,7 @@ class Form(NamedTuple):
     word: str
     media_type: str
     tag: Callable[[OfflineBundle, SignerKey], str]
-    content: Callable[[OfflineBundle, SignerKey], bytes]
+    content: Callable[[bytes, SignerKey], bytes]
 
 
 class _BundleView(ApiView):
@@ -82,21 +83,16 @@ class _BundleView(ApiView):
         }
         if headers["ETag"] in _held(request):
             return HttpResponse(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-        content = self.form.content(bundle, signer)
-        hand_out_bundle(actor=actor, bundle=bundle, form=self.form.word, request_id=request_id)
-        return HttpResponse(content, content_type=self.form.media_type, headers=headers)
+        payload = hand_out_bundle(actor=actor, bundle=bundle, form=self.form.word, request_id=request_id)
+        return HttpResponse(self.form.content(payload, signer), content_type=self.form.media_type, headers=headers)
 
 
 def _held(request: Request) -> set[str]:
     return {tag.strip().removeprefix("W/") for tag in request.headers.get("If-None-Match", "").split(",")}
 
 
-def _statement(bundle: OfflineBundle, signer: SignerKey) -> bytes:
-    return seal_statement(bytes(bundle.payload), signer)
-
-
 def _tag(bundle: OfflineBundle, signer: SignerKey) -> str:
-    return payload_tag(bytes(bundle.payload), signer.verifier)
+    return bundle_tag(_hexadecimal(bundle), signer.verifier)
 
 
 def _opa_signer() -> opa.Signer:
@@ -105,18 +101,22 @@ def _opa_signer() -> opa.Signer:
     return opa.read_signer(settings.OPA_KEY)
 
 
-def _archive(bundle: OfflineBundle, signer: SignerKey) -> bytes:
-    return opa.write_archive(bytes(bundle.payload), _opa_signer())
+def _archive(payload: bytes, signer: SignerKey) -> bytes:
+    return opa.write_archive(payload, _opa_signer())
 
 
 def _archive_tag(bundle: OfflineBundle, signer: SignerKey) -> str:
-    return f"{bundle.digest.partition(':')[2]}.opa.{_opa_signer().short}"
+    return f"{_hexadecimal(bundle)}.opa.{_opa_signer().short}"
+
+
+def _hexadecimal(bundle: OfflineBundle) -> str:
+    return bundle.digest.removeprefix(DIGEST_PREFIX)
 
 
 class SystemBundle(_BundleView):
     """The bundle as a DSSE envelope over an in-toto statement."""
 
-    form = Form("dsse", MEDIA_TYPE, _tag, _statement)
+    form = Form("dsse", MEDIA_TYPE, _tag, seal_statement)
 
     @extend_schema(
         responses={(200, MEDIA_TYPE): OpenApiTypes.BINARY, 304: None},

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from compliance.client.offline import Bundle, BundleRefused
 from compliance.deciding.judge import GRACE_SECONDS
+from compliance.ledger.keys import put_new_key_first
 from compliance.ledger.note import parse_checkpoint, parse_note, verify_note
-from compliance.ledger.offline import Line, read_instant
+from compliance.ledger.offline import Line, read_instant, seal_statement
 from compliance.models import Grant, LedgerEntry
 from compliance.selectors.proposals import AskedWaiver
 from compliance.services import decisions, offline
@@ -314,7 +318,36 @@ def test_too_much_for_one_bundle_is_refused_whole(land: signing.Ground, token: s
         bundle_for(token, land.system)
     assert LedgerEntry.objects.filter(action="offline_bundle.refused").count() == 1
     monkeypatch.setattr(offline, "MOST_LINES", 5)
+    monkeypatch.setattr(offline, "MOST_BYTES", 1_000)
+    with pytest.raises(BundleTooLarge):
+        bundle_for(token, land.system)
+    monkeypatch.setattr(offline, "MOST_BYTES", 10_000)
     assert len(listed(token, land.system).lines) == 5
+
+
+def test_making_one_takes_a_bounded_number_of_statements(
+    land: signing.Ground, token: str, django_assert_max_num_queries: Any
+) -> None:
+    crowd(450, land.system, land.asker.person)
+    seal()
+    with django_assert_max_num_queries(40):
+        assert len(listed(token, land.system).lines) == 450
+    with django_assert_max_num_queries(3):
+        bundle_for(token, land.system)
+
+
+def test_the_log_s_next_key_signs_the_next_bundle(land: signing.Ground, token: str, settings: Any, tmp_path: Path) -> None:
+    settings.LEDGER_KEY, settings.LEDGER_KEY_PATH = "", tmp_path / "key"
+    bundle = bundle_for(token, land.system)
+    old = keyring().current
+    put_new_key_first(settings.LEDGER_KEY_PATH)
+    new = keyring().current
+    data = seal_statement(bytes(bundle.payload), new)
+    for keys in ([old.verifier], [new.verifier]):
+        with pytest.raises(BundleRefused):
+            Bundle.verified(data, system="hr-prod", keys=keys)
+    # Until the log is sealed by the new key, a client needs both: the checkpoint is under the old one.
+    assert Bundle.verified(data, system="hr-prod", keys=[old.verifier, new.verifier]).statement.serial == bundle.serial
 
 
 def test_pages_of_candidates_leave_nobody_out(land: signing.Ground, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
