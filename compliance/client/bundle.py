@@ -92,8 +92,8 @@ def run_verify_bundle(given: argparse.Namespace, out: TextIO, err: TextIO) -> in
 def ask_bundle(given: argparse.Namespace, question: Question) -> Answer:
     """Return what the bundle of `check --offline` answers. Never raises for what the bundle is."""
     try:
-        if given.fingerprint_of is not None:
-            raise Refused("--fingerprint-of asks the server: give --fingerprint with --offline")
+        if given.fingerprint_of is not None or given.request:
+            raise Refused("--fingerprint-of and --request ask the server: neither goes with --offline")
         bundle = Bundle.open(
             given.offline, system=question.system, keys=_keys(given.key), state=_state(given.state, given.offline)
         )

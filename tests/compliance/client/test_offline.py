@@ -4,8 +4,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -248,6 +250,22 @@ def test_a_bundle_that_is_held_ends_while_it_is_held() -> None:
         clock[0] = moment
         answer = bundle.check("hr-agent")
         assert (bool(answer), answer.certain, answer.reason) == (False, False, "out_of_date")
+
+
+def test_whoever_reads_at_once_remembers_the_newest(state: Path) -> None:
+    files = [sealed(statement(line(), serial=serial)) for serial in range(1, 41)]
+    Random(1).shuffle(files)
+
+    def attempt(data: bytes) -> str:
+        try:
+            read(data, state)
+        except BundleRefused as refused:
+            return refused.code
+        return ""
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(attempt, files)) <= {"", "older"}
+    assert json.loads(state.read_text())["hr-prod"]["serial"] == 40
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"hr-prod": {}}', '{"hr-prod": {"serial": true}}', '{"hr-prod": 3}'])
