@@ -17,6 +17,7 @@ from compliance.deciding.meanings import MEANINGS
 from compliance.ledger.merkle import leaf_hash
 from compliance.ledger.note import encode_hash
 from compliance.models import LedgerEntry
+from compliance.selectors.access_tasks import find_request_about
 from compliance.selectors.decisions import Explanation, Replay, entry_of, explain
 from compliance.selectors.sight import visible_grants, visible_waivers
 from compliance.vocabulary import ReplayOutcome
@@ -220,6 +221,9 @@ def _asked(row: Any, explained: Explanation, request: HttpRequest) -> Fields:
         rows.insert(1, ("Fingerprint", whole_digest(question["fingerprint"])))
     if row.allowed:
         rows.append(("Good until", ticked(f"`{explained.valid_until}`")))
+    asked = None if row.allowed else find_request_about(sight(request), denial=row.uid)
+    if asked is not None:
+        rows.append(("Asked of people", link(asked, f"{asked.get_kind_display()}, {asked.uid}")))
     if row.observed:
         rows.append(("Only looked on", "whoever asked did not act on the answer: a denial stopped nobody there"))
     rows.append(("Request", said(row.request_id, empty="not stated")))

@@ -12,16 +12,18 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef
 
-from compliance.models import Grant, RequestSystem, SignOffRequest
+from compliance.models import Grant, IdempotencyKey, RequestSystem, SignOffRequest
 from compliance.selectors.grants import standing_of
 from compliance.selectors.proposals import AccessProposal
 from compliance.selectors.requests import find_request, status_at
-from compliance.selectors.sight import Sight, visible_grants
+from compliance.selectors.sight import Sight, visible_grants, visible_requests
 from compliance.selectors.standings import read_standing
 from compliance.vocabulary import EffectiveStatus, RequestKind, RequestStatus
 from evaluations.models import SubjectVersion
 from policies.models import System
 
+DENIALS = "denial"
+"""Under this caller a denial's id is a key that is used once: its reference is the request that was filed about it."""
 TASK_KEPT = timedelta(days=30)
 """So long is a closed task told of, and at least until the end of the grant that it made; its request is kept for good."""
 
@@ -87,6 +89,14 @@ def find_open_request(*, person: UUID, subject_version: SubjectVersion, system: 
     )
     found = (row.uid for row in rows.order_by("id") if action in AccessProposal.read(bytes(row.proposal)).actions)
     return next(found, None)
+
+
+def find_request_about(sight: Sight, *, denial: UUID) -> SignOffRequest | None:
+    """Return the request that was filed about a denial, None where there is none that somebody sees."""
+    held = IdempotencyKey.objects.filter(caller=DENIALS, key=str(denial)).first()
+    if held is None:
+        return None
+    return visible_requests(sight).filter(uid=held.reference.rpartition(" ")[2]).first()
 
 
 def _progress(request: SignOffRequest, at: datetime) -> Progress:

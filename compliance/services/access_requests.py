@@ -14,7 +14,7 @@ from compliance.deciding.facts import Question, Value
 from compliance.deciding.judge import judge
 from compliance.deciding.next_steps import REQUESTABLE_FOR, is_requestable
 from compliance.models import Decision, ServiceToken, SignOffRequest
-from compliance.selectors.access_tasks import find_open_request
+from compliance.selectors.access_tasks import DENIALS, find_open_request
 from compliance.selectors.deciding.conformance import read_asked
 from compliance.selectors.decisions import body_of
 from compliance.selectors.dossiers.access import judge_access, terms_value
@@ -41,7 +41,6 @@ from policies.models import System
 MAX_JUSTIFICATION = MAX_TEXT - 500
 DEFAULT_DAYS = 30
 """So long is access asked for where the caller says no end, or as long as the policies allow, where that is shorter."""
-_DENIALS = "denial"
 _NO_TOKEN = "nobody's"  # noqa: S105 - the digest of no token: what is read here is read for nobody
 _NOT_BOUND = "there is no denial of yours under this id that was given to this question"
 
@@ -114,12 +113,12 @@ def request_denied_access(
     filing raises.
     """
     at = now()
-    what = [_DENIALS, body_digest]
+    what = [DENIALS, body_digest]
     known = apply_claim_request(actor=actor, key=idempotency_key, what=what)
     if known is not None:
         return SignOffRequest.objects.get(uid=known)
     decision, facts = _bound(actor, denial)
-    claim = {"caller": _DENIALS, "key": str(denial.evaluation_id), "request_digest": digest(_DENIALS)}
+    claim = {"caller": DENIALS, "key": str(denial.evaluation_id), "request_digest": digest(DENIALS)}
     filed = apply_claim_key(**claim)
     if filed is not None:
         raise RequestedAlready("this denial was asked about before", task=request_in_reference(filed))

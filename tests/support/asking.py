@@ -1,10 +1,13 @@
 """Questions put to the gate in tests: a token that may ask, and the answer as services give it."""
 
 from compliance.deciding.facts import Question
-from compliance.models import User
+from compliance.models import ServiceToken, SignOffRequest, User
+from compliance.services.access_requests import Denial, Wanted, request_denied_access, requestable_until
 from compliance.services.decisions import decide
 from compliance.services.people import create_token, token_digest
 from compliance.services.recording import Decided
+from evaluations.kernel.actor import person, service
+from evaluations.kernel.canonical import digest
 from tests.support import world
 
 
@@ -25,3 +28,17 @@ def ask_gate(
 def codes_of(answer: Decided) -> list[str]:
     """Return the reason codes of an answer, in their order."""
     return [reason.code.value for reason in answer.judgement.reasons]
+
+
+def file_about(answer: Decided, token: str, *, key: str | None = None) -> SignOffRequest:
+    """File about a denial as the agent whose token it was given to, or another one of the same person."""
+    assert answer.uid is not None
+    made = ServiceToken.objects.get(token_digest=token_digest(token))
+    asked = {name: text for name, text in answer.facts["question"].items() if name != "claims"}
+    return request_denied_access(
+        actor=service(made.pk, on_behalf_of=person(made.person_id)),
+        denial=Denial(answer.uid, Question(**asked), requestable_until(answer.at)),
+        wanted=Wanted(justification="the nightly sync"),
+        body_digest=digest([str(answer.uid)]),
+        idempotency_key=key,
+    )

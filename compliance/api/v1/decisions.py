@@ -31,6 +31,7 @@ from compliance.deciding.meanings import MEANINGS
 from compliance.deciding.next_steps import STEPS, NextAction
 from compliance.ledger.merkle import leaf_hash
 from compliance.ledger.stored import NotSealedYet, proof_file_of
+from compliance.selectors.access_tasks import find_request_about
 from compliance.selectors.decisions import entry_of, explain, find_decision, find_decisions, replay_decision
 from compliance.vocabulary import ReplayOutcome, Scope
 from evaluations.kernel.clock import now
@@ -146,6 +147,9 @@ class DecisionDetailSerializer(DecisionSerializer):
     body_digest = Digest(source="body.digest", help_text="Of facts and judgement: the entry cites it.")
     index = serializers.SerializerMethodField(help_text="Its entry's place in the log; null for the moment until it is sealed.")
     leaf_hash = serializers.SerializerMethodField()
+    request = serializers.SerializerMethodField(
+        help_text="The request that was filed about this denial; null where there is none that you see."
+    )
     proof_url = serializers.SerializerMethodField()
     replay_url = serializers.SerializerMethodField()
     explanation = serializers.SerializerMethodField()
@@ -158,6 +162,10 @@ class DecisionDetailSerializer(DecisionSerializer):
     @extend_schema_field(Hash())
     def get_leaf_hash(self, row: Any) -> str:
         return Hash().to_representation(leaf_hash(bytes(row.shown_entry.content)))
+
+    @extend_schema_field(LINK)
+    def get_request(self, row: Any) -> str | None:
+        return None if row.shown_request is None else str(row.shown_request.uid)
 
     @extend_schema_field({"type": "string", "format": "uri"})
     def get_proof_url(self, row: Any) -> str:
@@ -258,8 +266,11 @@ class DecisionDetail(DecisionView):
     serializer_class = DecisionDetailSerializer
 
     def get(self, request: Request, uid: uuid.UUID) -> Response:
-        row = seen(request, find_decision, at=now(), uid=uid)
+        at = now()
+        row = seen(request, find_decision, at=at, uid=uid)
         row.shown_entry = existing(entry_of, decision=row)
+        sight = sight_for(request, Scope.READ, at=at)
+        row.shown_request = None if row.allowed else find_request_about(sight, denial=row.uid)
         return Response(self.get_serializer(row).data)
 
 

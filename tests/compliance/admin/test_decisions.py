@@ -25,7 +25,7 @@ from evaluations.models import Evidence
 from policies.models import Verdict
 from tests.compliance.admin.test_requests import signed_in, text_of
 from tests.support import signing, world
-from tests.support.asking import ask_gate, ask_token
+from tests.support.asking import ask_gate, ask_token, file_about
 from tests.support.signing import Ground
 
 pytestmark = pytest.mark.django_db
@@ -142,6 +142,16 @@ def test_everybody_sees_the_systems_of_her_team(land: Ground, token: str) -> Non
 
 def security_of() -> Client:
     return signed_in(signing.human("Sue Security", Role.SECURITY))
+
+
+def test_a_denial_that_was_asked_about_links_to_its_request(land: Ground, security: Client) -> None:
+    token = ask_token(land.asker, "decide", "request")
+    answer, other = ask_gate(token), ask_gate(token)
+    made = file_about(answer, token)
+    html = security.get(page(answer)).content.decode()
+    assert f"/admin/compliance/signoffrequest/{made.pk}/change/" in html
+    assert "Asked of people" in html
+    assert "Asked of people" not in security.get(page(other)).content.decode()
 
 
 def test_the_page_explains_a_denial_with_its_numbers_and_what_would_change_it(land: Ground, token: str, security: Client) -> None:

@@ -21,7 +21,7 @@ from compliance.vocabulary import Role
 from tests.compliance.api.callers import as_person, as_token
 from tests.compliance.api.world import V1, Api, nobody
 from tests.support import signing
-from tests.support.asking import ask_gate, ask_token
+from tests.support.asking import ask_gate, ask_token, file_about
 from tests.support.signing import Ground
 
 
@@ -70,6 +70,13 @@ def test_a_denial_says_why_in_words_and_numbers(land: Ground, token: str, reader
     assert reason["code"] == "grant_suspended"
     assert reason["detail"] == {"grant": str(grant.uid), "cause": "taken_back"}
     assert shown["explanation"]["sentence"].endswith(f"{reason['message']}.")
+
+
+def test_a_denial_that_was_asked_about_names_its_request(land: Ground, reader: Api) -> None:
+    token = ask_token(land.asker, "decide", "request")
+    answer, other = ask_gate(token), ask_gate(token)
+    made = file_about(answer, token)
+    assert [reader.get(path(one)).json()["request"] for one in (answer, other)] == [str(made.uid), None]
 
 
 def test_filters_find_what_they_name_and_refuse_what_they_cannot_read(land: Ground, token: str, reader: Api) -> None:

@@ -9,8 +9,10 @@ from django.test import Client
 
 from compliance.api.authzen.doors import PREFIX
 from compliance.api.authzen.lean import LeanApplication
+from compliance.models import Grant
 from tests.compliance.api.authzen.doors import Doors, question
 from tests.support import signing
+from tests.support.asking import ask_token
 
 BODY = json.dumps(question()).encode()
 _VARYING = ("X-Request-ID", "Content-Length")
@@ -140,3 +142,17 @@ def test_https_is_promised_where_the_question_came_by_it(
     environ = {"wsgi.url_scheme": scheme} | ({} if stated is None else {"HTTP_X_FORWARDED_PROTO": stated})
     _, headers, _ = server.send(**environ)
     assert headers.get("Strict-Transport-Security") == ("max-age=60" if told else None)
+
+
+def test_a_task_is_looked_at_and_a_denial_asked_about_from_the_web_server_on(granted: signing.Ground) -> None:
+    server = Server(ask_token(granted.asker, "decide", "request"))
+    uid = Grant.objects.get().request.uid
+    got, headers, content = server.send(f"requests/{uid}", b"", REQUEST_METHOD="GET")
+    assert (got, json.loads(content)["task"]["status"]) == (200, "approved")
+    assert (headers["Content-Type"], int(headers["Content-Length"])) == ("application/json", len(content))
+    for path, status in (("requests/x", 405), ("requests/x/cancel", 404), ("requests", 400), ("requests/x/y", 404)):
+        got, headers, content = server.send(path)
+        assert got == status, path
+        kind = "text/plain; charset=utf-8" if path.endswith("/y") else "application/problem+json"
+        assert headers["Content-Type"] == kind, path
+    assert not server.passed_on
