@@ -16,6 +16,7 @@ from compliance.models import Grant, LedgerEntry
 from compliance.selectors.proposals import AskedWaiver
 from compliance.services import decisions, offline
 from compliance.services.accounts import deactivate_account
+from compliance.services.drift import review_grants
 from compliance.services.offline import BundleTooLarge, hand_out_bundle
 from compliance.services.sealing import keyring, seal
 from compliance.services.stopping import revoke_grant, suspend_grant
@@ -127,6 +128,9 @@ def _drifted(land: signing.Ground, grant: Grant) -> None:
         world.submission("model-a", world.observation("12"), run={"status": "complete", "ended_at": "2026-11-29T00:00:00Z"}), "b"
     )
     world.judge_all()
+    # What the worker does a moment later: the grant itself is suspended, and stays so when the numbers are well again.
+    review_grants(actor=world.ACTOR, subject_version_ids=[land.version.pk])
+    assert grant.reload().status == "suspended"
 
 
 def _disputed(land: signing.Ground, grant: Grant) -> None:

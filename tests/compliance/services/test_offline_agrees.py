@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from compliance.client.offline import Bundle
@@ -126,6 +126,10 @@ def administrator(land: signing.Ground) -> User:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(acts=st.lists(st.sampled_from(ACTS), max_size=7))
+@example(acts=[World.name, World.withdraw_name_soon, World.judge])
+@example(acts=[World.route, World.tell_news])
+@example(acts=[World.wait_long])
+@example(acts=[World.suspend, World.open_glass, World.guard])
 def test_what_a_bundle_allows_the_gate_allows(
     acts: list[Callable[[World], None]], land: signing.Ground, administrator: User
 ) -> None:
