@@ -25,7 +25,8 @@ from evaluations.kernel.names import foreign
 from evaluations.models import BenchmarkVersion, Document, Evidence, Source
 from evaluations.selectors.registry import current_metrics
 
-BATCH = 20_000
+BATCH, EVIDENCE_BATCH = 20_000, 5_000
+"""So many observations, and so many pieces of evidence, are sent at once."""
 LARGE = 10_000
 """From so many observations on, the planner is told that the tables have grown."""
 FUTURE_TOLERANCE = timedelta(minutes=5)
@@ -41,9 +42,14 @@ _INSERT_EVIDENCE = """
 INSERT INTO evaluations_evidence (uid, digest, document_id, locator, importer, importer_version, source_id, subject_as_written,
     answered_as_written, about, provenance, attested, run_status, harness, run_ended_at, published_at, supersedes, note,
     submitted_by, recorded_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+SELECT e.uid, e.digest, %(document)s, e.locator, %(importer)s, %(version)s, e.source_id, e.subject_as_written, e.answered_as_written,
+    e.about, e.provenance, %(attested)s, e.run_status, e.harness, e.run_ended_at, e.published_at, e.supersedes, e.note,
+    %(submitted_by)s, %(recorded_at)s
+FROM ROWS FROM (jsonb_to_recordset(%(rows)s::jsonb) AS (uid uuid, digest text, locator text, source_id bigint, subject_as_written text,
+    answered_as_written text[], about text, provenance text, run_status text, harness text, run_ended_at timestamptz,
+    published_at timestamptz, supersedes text, note text)) WITH ORDINALITY AS e ORDER BY e.ordinality
 ON CONFLICT (digest) DO NOTHING
-RETURNING id
+RETURNING digest, id
 """
 
 
@@ -57,14 +63,16 @@ class Loaded(NamedTuple):
 
 
 class _Slot:
-    """Where the observations of one evidence go: its row, or nowhere when the same evidence was recorded before."""
+    """Where the observations of one evidence go: its row once it is sent, or nowhere when the same evidence was recorded before."""
 
-    __slots__ = ("draft", "evidence_id", "ordinal", "uid")
+    __slots__ = ("digest", "draft", "evidence_id", "ordinal", "uid")
 
-    def __init__(self, draft: EvidenceDraft, evidence_id: int | None, uid: str) -> None:
+    def __init__(self, draft: EvidenceDraft, digest: str) -> None:
         self.draft = draft
-        self.evidence_id = evidence_id
-        self.uid = uid
+        self.digest = digest
+        # The uid follows from the digest, so that the same document has the same evidence ids in every installation.
+        self.uid = _uid_of(digest)
+        self.evidence_id: int | None = None
         self.ordinal = 0
 
 
@@ -81,6 +89,7 @@ class EvidenceLoader:
         self._attestation = attestation
         self._moment = now()
         self._slots: dict[EvidenceDraft, _Slot] = {}
+        self._unsent: list[_Slot] = []
         self._sources = {source.key: source.pk for source in Source.objects.all()}
         self._metrics = {key: metric.pk for key, metric in current_metrics().items()}
         self._versions = {
@@ -98,10 +107,8 @@ class EvidenceLoader:
                 slot = self._slots.get(draft) or self._open_slot(draft)
                 last_draft = draft
             slot.ordinal += 1
-            if slot.evidence_id is None:
-                continue
             batch.append(self._row(slot, observation))
-            if len(batch) >= BATCH:
+            if len(batch) >= BATCH or len(self._unsent) >= EVIDENCE_BATCH:
                 self._send(batch)
                 batch = []
         self._send(batch)
@@ -128,37 +135,8 @@ class EvidenceLoader:
                 **draft._asdict(),
             }
         )
-        # The uid follows from the digest, so that the same document has the same evidence ids in every installation.
-        uid = _uid_of(digest)
-        with connection.cursor() as cursor:
-            cursor.execute(
-                _INSERT_EVIDENCE,
-                [
-                    uid,
-                    digest,
-                    self._document.pk,
-                    draft.locator[:300],
-                    self._importer.NAME,
-                    self._importer.VERSION,
-                    self._sources[draft.source],
-                    draft.subject_as_written,
-                    list(draft.answered_as_written),
-                    draft.about,
-                    draft.provenance,
-                    bool(self._attestation),
-                    draft.run_status,
-                    draft.harness,
-                    draft.run_ended_at,
-                    draft.published_at,
-                    draft.supersedes,
-                    "; ".join(each for each in (draft.note, self._attestation) if each)[:MAX_NOTE_LENGTH],
-                    self._actor.reference,
-                    self._moment,
-                ],
-            )
-            row = cursor.fetchone()
-        slot = _Slot(draft, row[0] if row else None, uid)
-        self._slots[draft] = slot
+        slot = self._slots[draft] = _Slot(draft, digest)
+        self._unsent.append(slot)
         return slot
 
     def _check(self, draft: EvidenceDraft) -> None:
@@ -205,7 +183,7 @@ class EvidenceLoader:
                 [Problem(f"is longer than {MAX_VALUE_TEXT} characters", file=self._document.file_name, field="as_written")]
             )
         return (
-            slot.evidence_id,
+            slot,
             slot.ordinal,
             self._versions[seen.benchmark, seen.benchmark_version],
             self._metrics[seen.metric],
@@ -222,14 +200,54 @@ class EvidenceLoader:
         )
 
     def _send(self, batch: list[tuple[Any, ...]]) -> None:
-        if not batch:
+        self._send_evidence()
+        rows = [(slot.evidence_id, *rest) for slot, *rest in batch if slot.evidence_id is not None]
+        if not rows:
             return
         # The csv module writes a batch as fast as it is read; an empty field is null, save where the statement says otherwise.
         text = io.StringIO()
-        csv.writer(text).writerows(batch)
+        csv.writer(text).writerows(rows)
         with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
             copy.write(text.getvalue())
-        self._observations += len(batch)
+        self._observations += len(rows)
+
+    def _send_evidence(self) -> None:
+        """Insert the pieces of evidence that came since; what was recorded before gets no row."""
+        unsent, self._unsent = {slot.digest: slot for slot in self._unsent}, []
+        if not unsent:
+            return
+        given = {
+            "document": self._document.pk,
+            "importer": self._importer.NAME,
+            "version": self._importer.VERSION,
+            "attested": bool(self._attestation),
+            "submitted_by": self._actor.reference,
+            "recorded_at": self._moment,
+            "rows": json.dumps([self._evidence(slot) for slot in unsent.values()]),
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(_INSERT_EVIDENCE, given)
+            for digest, pk in cursor.fetchall():
+                unsent[digest].evidence_id = pk
+
+    def _evidence(self, slot: _Slot) -> dict[str, Any]:
+        draft = slot.draft
+        return {
+            "uid": slot.uid,
+            "digest": slot.digest,
+            "locator": draft.locator[:300],
+            "source_id": self._sources[draft.source],
+            "subject_as_written": draft.subject_as_written,
+            "answered_as_written": list(draft.answered_as_written),
+            "about": draft.about,
+            "provenance": draft.provenance,
+            "run_status": draft.run_status,
+            "harness": draft.harness,
+            "run_ended_at": None if draft.run_ended_at is None else draft.run_ended_at.isoformat(),
+            "published_at": None if draft.published_at is None else draft.published_at.isoformat(),
+            "supersedes": draft.supersedes,
+            "note": "; ".join(each for each in (draft.note, self._attestation) if each)[:MAX_NOTE_LENGTH],
+        }
 
     def _record(self, fresh: list[_Slot]) -> None:
         audit.record(
