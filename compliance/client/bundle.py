@@ -5,12 +5,14 @@ import json
 import os
 import time
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TextIO
 from urllib.parse import quote
 
 from compliance.client.answers import Answer, Question, cannot_tell
-from compliance.client.http import NOT_MODIFIED, AddressRefused, NoAnswer, Server
+from compliance.client.http import NOT_MODIFIED, AddressRefused, NoAnswer, Reply, Server
 from compliance.client.offline import Bundle, BundleRefused, Prove, read_file
 from compliance.client.options import server_of
 from compliance.client.outcome import COULD_NOT, DONE, REFUSED, Refused, explain, plain
@@ -19,6 +21,7 @@ from compliance.client.verify import keys_of
 from compliance.ledger.findings import Unreadable
 from compliance.ledger.merkle import HASH_BYTES, ProofRefused, check_consistency, consistency_path, node_hash
 from compliance.ledger.note import CheckpointText, NoteRefused, VerifierKey, decode_hash
+from compliance.ledger.offline import LEEWAY_SECONDS
 from compliance.ledger.tiles import HEIGHT, WIDTH, TileName, partial_width, split_tile
 from evaluations.kernel.dsse import MAX_ENVELOPE_BYTES
 
@@ -51,6 +54,7 @@ def run_fetch(given: argparse.Namespace, out: TextIO, err: TextIO) -> int:
             retries=given.retries,
             most=MAX_ENVELOPE_BYTES,
         )
+        _check_clock(reply)
         if reply.status == NOT_MODIFIED and held is not None:
             print(f"unchanged  {_told(held)}", file=out)
             return DONE
@@ -134,6 +138,17 @@ def _put(path: Path, content: bytes) -> None:
         draft.replace(path)
     except OSError as error:
         raise Refused(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _check_clock(reply: Reply) -> None:
+    """Raise `Refused` where this machine's clock is behind the service's: every bundle would count for so much longer here."""
+    try:
+        stated = parsedate_to_datetime(reply.headers.get("date", ""))
+    except ValueError:
+        raise Refused("the service does not say what time it is, so this machine's clock cannot be held against it") from None
+    behind = stated.replace(tzinfo=stated.tzinfo or UTC) - datetime.now(UTC)
+    if behind > timedelta(seconds=LEEWAY_SECONDS):
+        raise Refused(f"this machine's clock is {behind.total_seconds():.0f} seconds behind the service's: set it right")
 
 
 def _told(bundle: Bundle) -> str:

@@ -3,6 +3,8 @@
 import base64
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -135,6 +137,19 @@ def test_an_answer_that_breaks_off_is_none(server: SourceServer, tmp_path: Path)
     server.say(PATH, Reply(sealed(statement(line())), cut=200))
     assert fetch(server, tmp_path / "bundle")[0] == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("ahead", "expected"), [(-3_600, 0), (0, 0), (20, 0), (60, 2), (86_400, 2)])
+def test_a_clock_that_is_behind_the_gate_s_fetches_nothing(
+    ahead: int, expected: int, server: SourceServer, tmp_path: Path
+) -> None:
+    """By it, an old bundle would look young: one is made in the gate's past and this machine's present."""
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=ahead), usegmt=True)
+    server.say(PATH, Reply(sealed(statement(line())), headers={"Date": date}))
+    out = tmp_path / "bundle"
+    code, _, err = fetch(server, out)
+    assert (code, out.exists()) == (expected, not expected)
+    assert ("behind" in err) is bool(expected)
 
 
 # --- the log that a bundle was made under
