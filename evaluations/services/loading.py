@@ -216,7 +216,7 @@ class EvidenceLoader:
         unsent, self._unsent = {slot.digest: slot for slot in self._unsent}, []
         if not unsent:
             return
-        given = {
+        given: dict[str, Any] = {
             "document": self._document.pk,
             "importer": self._importer.NAME,
             "version": self._importer.VERSION,
