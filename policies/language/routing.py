@@ -50,7 +50,7 @@ CHANGES: Mapping[str, str] = {
     "no_model": "name one in `model`",
     "moving_name": "name the release that the name stands for",
     "router_variant": "name the model without the variant",
-    "any_provider": "list the providers in `provider.only` or `provider.order`, and set `provider.allow_fallbacks: false`",
+    "any_provider": "list the providers in `provider.order`, and set `provider.allow_fallbacks: false`",
     "any_quantization": "list what is cleared in `provider.quantizations`, or name endpoints such as `PROVIDER/fp8`",
     "preset": "write out what the preset says, and leave it out",
     "plugin": "leave it out",

@@ -10,8 +10,8 @@ OpenRouter has no file of its own, so requests stand by name under one key, each
 
 The members are those of `POST /api/v1/chat/completions`; what a client library is given as `extra_body` counts as part of the request.
 Prompts, keys and whatever else a request holds are not kept. It sees the file alone: which providers, plugins and default model the
-account names past it is not in here (account-wide allowed providers are merged with `only`, and do not touch an `order` without
-fallbacks).
+account names past it is not in here (account-wide allowed providers are merged with `only`, which therefore limits nothing here, and
+do not touch an `order` without fallbacks).
 """
 
 import re
@@ -127,7 +127,7 @@ class _Reader(ShapeReader):
 
     def _provider(self, given: Any, field: str, line: int, unread: set[str]) -> dict[str, Any]:
         if not isinstance(given, Members):
-            self.note(line, field, "it is no mapping of keys to values", "write `{only: [NAME], allow_fallbacks: false}`")
+            self.note(line, field, "it is no mapping of keys to values", "write `{order: [NAME], allow_fallbacks: false}`")
             return {}
         kept: dict[str, Any] = {}
         for member, value in given.items():

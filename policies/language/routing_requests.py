@@ -7,7 +7,6 @@ today is not in the request. Order, prices, load and health are not looked at, a
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import product
 from typing import Any
 
 from policies.language.routing import EVERY_NAME, Member, Open, Route
@@ -100,9 +99,12 @@ def _open_by_name(model: str) -> Iterator[str]:
 
 
 def _is_limited(request: _Request) -> bool:
-    """True where a request says which providers there are, and that there is no other behind them."""
+    """True where a request says which providers there are, and that there is no other behind them.
+
+    `only` does not say it: it is merged with what the account allows, and whether that adds to it is nowhere told.
+    """
     provider = request.get("provider", {})
-    return provider.get("allow_fallbacks") is False and bool(provider.get("order") or provider.get("only"))
+    return provider.get("allow_fallbacks") is False and bool(provider.get("order"))
 
 
 def _places(request: _Request) -> list[tuple[str, Sequence[str] | None]]:
@@ -126,25 +128,14 @@ def _places(request: _Request) -> list[tuple[str, Sequence[str] | None]]:
 
 def _providers(provider: Mapping[str, Any]) -> list[str]:
     order, only, ignored = (provider.get(member) or [] for member in ("order", "only", "ignore"))
-    if provider.get("allow_fallbacks") is not False:
-        # All of them may come to answer, and others besides; those that are named are shown.
-        named = list(dict.fromkeys([*order, *only])) or [""]
-    elif order and only:
-        named = list(dict.fromkeys(found for one, other in product(order, only) for found in _narrower(one, other)))
-    else:
-        named = list(dict.fromkeys(order or only)) or [""]
-    return [name for name in named if not any(_covers(other, name) for other in ignored)]
+    # Without a limit all of them may come to answer, and others besides; those that are named are shown.
+    named = order if order and provider.get("allow_fallbacks") is False else [*order, *only]
+    return [name for name in dict.fromkeys(named or [""]) if not any(_covers(other, name) for other in ignored)]
 
 
 def _covers(wide: str, narrow: str) -> bool:
     """True where a provider's name means all that the other one does: `deepinfra` is every endpoint of it."""
     return narrow == wide or narrow.startswith(f"{wide}/")
-
-
-def _narrower(one: str, other: str) -> list[str]:
-    if _covers(one, other):
-        return [other]
-    return [one] if _covers(other, one) else []
 
 
 def _named_places(places: Sequence[tuple[str, Sequence[str] | None]], request: _Request) -> list[str]:

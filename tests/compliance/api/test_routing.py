@@ -111,8 +111,8 @@ class TestHandingIn:
 
 OPENROUTER = """\
 openrouter_routes:
-  r: {model: lab/a, provider: {only: [one], allow_fallbacks: false, quantizations: [fp8]}, user: sk-made-up}
-  o: {model: "lab/a:online", provider: {only: [one/fp8], allow_fallbacks: false}}
+  r: {model: lab/a, provider: {order: [one], allow_fallbacks: false, quantizations: [fp8]}, user: sk-made-up}
+  o: {model: "lab/a:online", provider: {order: [one/fp8], allow_fallbacks: false}}
 """
 
 
