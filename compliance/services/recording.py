@@ -98,6 +98,10 @@ class Answer(NamedTuple):
         return Answer.to(self.asked, self.judgement.replaced_by(code), self.teller)
 
 
+class _Moved(Exception):
+    """A row that answers rest on has moved: none of them is recorded."""
+
+
 class _Made(NamedTuple):
     answer: Answer
     codes: list[str]
@@ -158,24 +162,35 @@ class Recorder:
         return decided
 
     def _record(self, answers: Sequence[Answer], seen: Sequence[Seen], fresh: Mapping[str, bytes]) -> list[Decided] | None:
-        if len(answers) <= PART:
+        if len(answers) <= PART or connections[DEFAULT_DB_ALIAS].in_atomic_block:
+            # In somebody else's transaction a part could not be taken back.
             made = [self._make(answer) for answer in answers]
             return self._decided(made) if _is_done(fetch_prepared(_DECIDE, self._given(seen, fresh, made))) else None
-        # Of a long batch the database takes one part while the next is made: all that is locked and all bodies first, in their order.
+        try:
+            with transaction():
+                return self._record_in_parts(answers, seen, fresh)
+        except _Moved:
+            return None
+
+    def _record_in_parts(self, answers: Sequence[Answer], seen: Sequence[Seen], fresh: Mapping[str, bytes]) -> list[Decided]:
+        """Of a long batch the database takes one part while the next is made: all bodies first, in their order. Raises `_Moved`."""
+        # What is locked stays as it is from the first statement on; what is only compared may move until the last.
+        locked, compared = [row for row in seen if row.table == "grant"], [row for row in seen if row.table != "grant"]
         decided: list[Decided] = []
-        with transaction():
-            running = Running(_DECIDE, self._given(seen, fresh, ()))
-            for start in range(0, len(answers), PART):
-                made = [self._make(answer) for answer in answers[start : start + PART]]
-                given = self._given((), {}, made)
-                if not _is_done(running.rows()):
-                    return None
-                running = Running(_DECIDE, given)
-                told = self._decided(made)
-                decided += told
-                if self._meanwhile is not None:
-                    self._meanwhile(told)
-            return decided if _is_done(running.rows()) else None
+        running = Running(_DECIDE, self._given(locked, fresh, ()))
+        for start in range(0, len(answers), PART):
+            made = [self._make(answer) for answer in answers[start : start + PART]]
+            given = self._given(compared if start + PART >= len(answers) else (), {}, made)
+            if not _is_done(running.rows()):
+                raise _Moved
+            running = Running(_DECIDE, given)
+            told = self._decided(made)
+            decided += told
+            if self._meanwhile is not None:
+                self._meanwhile(told)
+        if not _is_done(running.rows()):
+            raise _Moved
+        return decided
 
     def _given(self, seen: Sequence[Seen], fresh: Mapping[str, bytes], made: Sequence[_Made]) -> tuple[Given, ...]:
         """Return what the statement takes: rows that must not have moved, bodies that are new, and what is inserted."""

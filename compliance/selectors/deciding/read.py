@@ -89,8 +89,8 @@ def read_in_parts(
         running: Running | None = Running(QUESTIONS, _given(parts[0], token_digests, at))
         try:
             for part, following in zip_longest(parts, parts[1:]):
-                rows, running = cast(Running, running).rows(), None
-                read = _Read(part, token_digests, rows, at)
+                taken, running = cast(Running, running), None
+                read = _Read(part, token_digests, taken.rows(), at)
                 if following is not None:
                     running = Running(QUESTIONS, _given(following, token_digests, at))
                 yield read.callers(), read.asked()

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
+from django.db import DEFAULT_DB_ALIAS, DataError, OperationalError, connections
 
 from compliance.deciding.facts import Question
 from compliance.models import Decision, Grant, LedgerEntry, ServiceToken
@@ -146,6 +146,31 @@ def test_what_moved_meanwhile_is_judged_anew(land: signing.Ground, token: str, b
     answers = ask(token, questions_of(*["model-a"] * 9))
     assert [codes_of(answer) for answer in answers] == [["grant_suspended"]] * 9
     assert Decision.objects.count() == 9
+
+
+@pytest.mark.parametrize("number", [PART + 1, 2 * PART, 9])
+def test_what_moves_while_it_is_recorded_is_judged_anew(token: str, number: int) -> None:
+    moved: list[Any] = []
+
+    def move(_: Any) -> None:
+        with racers(1) as another:
+            moved.extend(another.run(world.judge_all))
+
+    answers = ask(token, questions_of(*["model-a"] * number), meanwhile=lambda told: None if moved else move(told))
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute(
+            "SELECT bool_and(d.xmin::text::bigint > s.xmin::text::bigint) FROM compliance_decision d, policies_standing s"
+        )
+        assert (cursor.fetchone(), len(moved)) == ((True,), 1)
+    assert [answer.judgement.allowed for answer in answers] == [True] * number
+    assert Decision.objects.count() == number, "nothing is left of the first attempt"
+
+
+def test_what_cannot_be_read_is_told_as_it_is(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read, "QUESTIONS", f"{read.QUESTIONS} WHERE 1 / cardinality($1) = 0 OR 1 / (cardinality($1) - 1) = 0")
+    with pytest.raises(Unavailable) as told:
+        ask(token)
+    assert isinstance(told.value.__cause__, DataError)
 
 
 def test_what_moves_each_time_is_refused(token: str, between) -> None:
