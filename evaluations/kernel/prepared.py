@@ -82,7 +82,8 @@ def transaction(kind: str = "") -> Iterator[None]:
             database.close()
         raise
     with database.wrap_database_errors:
-        _checked(pgconn.exec_(b"COMMIT"))
+        if _checked(pgconn.exec_(b"COMMIT")).command_status != b"COMMIT":
+            raise psycopg.InternalError("a statement failed, so the transaction was rolled back")
 
 
 def _is_rolled_back(pgconn: pq.abc.PGconn) -> bool:

@@ -1,6 +1,7 @@
 """The driver's lower half: statements that run meanwhile, and transactions that are whole or nothing."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from time import monotonic
 
 import pytest
@@ -91,6 +92,18 @@ def test_or_nothing(table: str, fail: Callable[[], None]) -> None:
             fail()
 
     with pytest.raises((ValueError, DataError), match=r"on our side|division by zero"):
+        work()
+    assert held() == []
+
+
+def test_what_was_rolled_back_does_not_pass_for_committed(table: str) -> None:
+    def work() -> None:
+        with transaction():
+            fetch_prepared(INSERT, (bigints([1]),))
+            with suppress(DataError):
+                _in_a_statement()
+
+    with pytest.raises(InternalError, match="rolled back"):
         work()
     assert held() == []
 
