@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from django.db import Error
+from django.db import DEFAULT_DB_ALIAS, Error, connections
 
 from compliance.api.authzen.frame import Outgoing
 from compliance.api.authzen.reading import Members
@@ -40,13 +40,20 @@ def tell_of_approvals(token_digest: str, body: Members, answer: Outgoing) -> Out
     except Error:
         # The denial is on record and stays one; what is lost is a word about the approval.
         logger.warning("an approval could not be looked up", exc_info=True)
+        # The short way starts no handler of Django's, which would look after the connection.
+        connections[DEFAULT_DB_ALIAS].close()
     return answer
 
 
 def _presents(body: Members) -> bool:
     if _approval_in(body) is not None:
         return True
-    return any(_approval_in(item) is not None for item in body.get("evaluations") or ())
+    items = body.get("evaluations")
+    return isinstance(items, list) and any(_approval_in(item) is not None for item in items)
+
+
+def _has_context(item: Any) -> bool:
+    return isinstance(item, dict) and "context" in item
 
 
 def _approval_in(item: Any) -> Any:
@@ -62,7 +69,7 @@ def _sight(token_digest: str, at: datetime) -> Sight | None:
 def _told(sight: Sight, body: Members, value: dict[str, Any], at: datetime) -> bytes:
     answers = value.get("evaluations")
     # A context inside an item takes the place of the one beside the list; a batch may end before its last item.
-    items = [body] if answers is None else [item if "context" in item else body for item in body["evaluations"]]
+    items = [body] if answers is None else [item if _has_context(item) else body for item in body["evaluations"]]
     for item, answer in zip(items, [value] if answers is None else answers, strict=False):
         approval = _approval_in(item)
         if approval is not None and not answer["decision"] and "error" not in answer["context"]:
