@@ -199,6 +199,8 @@ def _reason(denial: Denial, wanted: Wanted) -> str:
     if len(said) > MAX_JUSTIFICATION:
         hint = f"at most {MAX_JUSTIFICATION} characters"
         raise InputRefused([Problem("it is too long", field="context.business_justification", hint=hint)])
+    if "\x00" in said:
+        raise InputRefused([Problem("it holds the character NUL", field="context.business_justification", hint="leave it out")])
     parts = [
         said or "No justification was given.",
         "The caller calls it an emergency." if wanted.emergency else "",

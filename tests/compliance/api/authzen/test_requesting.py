@@ -294,6 +294,7 @@ class TestFiling:
             ({"requested_access": {"emergency": "yes"}}, "requested_access.emergency"),
             ({"context": {"business_justification": 7}}, "context.business_justification"),
             ({"context": {"business_justification": "x" * 3_501}}, "context.business_justification"),
+            ({"context": {"business_justification": "a\x00b"}}, "context.business_justification"),
             ({"context": []}, "context"),
             ({"denial": {"evaluation_id": "00000000-0000-4000-8000-000000000000"}}, "denial.expires_at"),
         ],
@@ -450,6 +451,14 @@ class TestAsking_again:  # noqa: N801
         told = land.agent.send("evaluations", body).json()["evaluations"]
         assert [one["decision"] for one in told] == [True, False, False, False]
         assert [one["context"].get("reason") for one in told] == [None, "unknown_subject", "out_of_scope", None]
+
+    def test_what_is_no_question_stays_what_it_is(self, land: Land) -> None:
+        body = {**question(), "context": {"approval": {"id": "apr_1"}}, "evaluations": [{}, 5, None]}
+        told = land.agent.send("evaluations", body).json()["evaluations"]
+        assert [one["context"].get("reason", "error") for one in told] == ["approval_unverifiable", "error", "error"]
+        for items in (5, "x", True, {"context": {}}):
+            answer = land.agent.send("evaluation", {**body, "evaluations": items})
+            assert answer.json()["context"]["reason"] == "approval_unverifiable"
 
     def test_it_is_recorded_as_if_it_had_not_been_there(self, land: Land) -> None:
         context = land.again({"id": "apr_1"})["context"]
