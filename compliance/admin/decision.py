@@ -10,17 +10,20 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
 from compliance.admin.entry import PENDING_CHIP
+from compliance.admin.requests import status_chip
 from compliance.admin.rights import reads_trail
 from compliance.admin.sighted import sight
 from compliance.deciding.codes import Code
 from compliance.deciding.meanings import MEANINGS
 from compliance.ledger.merkle import leaf_hash
 from compliance.ledger.note import encode_hash
-from compliance.models import LedgerEntry
+from compliance.models import LedgerEntry, SignOffRequest
 from compliance.selectors.access_tasks import find_request_about
 from compliance.selectors.decisions import Explanation, Replay, entry_of, explain
+from compliance.selectors.requests import status_at
 from compliance.selectors.sight import visible_grants, visible_waivers
 from compliance.vocabulary import ReplayOutcome
+from evaluations.kernel.clock import now
 from evaluations.kernel.display import (
     ActorReference,
     Cell,
@@ -223,11 +226,15 @@ def _asked(row: Any, explained: Explanation, request: HttpRequest) -> Fields:
         rows.append(("Good until", ticked(f"`{explained.valid_until}`")))
     asked = None if row.allowed else find_request_about(sight(request), denial=row.uid)
     if asked is not None:
-        rows.append(("Asked of people", link(asked, f"{asked.get_kind_display()}, {asked.uid}")))
+        rows.append(("Asked of people", format_html("{} {}", link(asked, f"request {asked.uid}"), _stands(asked))))
     if row.observed:
         rows.append(("Only looked on", "whoever asked did not act on the answer: a denial stopped nobody there"))
-    rows.append(("Request", said(row.request_id, empty="not stated")))
+    rows.append(("Request id", said(row.request_id, empty="not stated")))
     return Fields("The question", rows)
+
+
+def _stands(asked: SignOffRequest) -> Cell:
+    return status_chip(status_at(asked, now()))
 
 
 def _unknown(question: Mapping[str, str]) -> Cell:

@@ -82,7 +82,7 @@ def _of_values(path: tuple[str, ...], name: str, before: Any, after: Any) -> Ite
 def _of_lists(path: tuple[str, ...], name: str, before: list[Any], after: list[Any]) -> Iterator[Change]:
     old, new = ({_key(name, item): item for item in items} for items in (before, after))
     for key in dict.fromkeys([*old, *new]):
-        one = f"{_ONE.get(name, _plain(name))} {_words(name, key)}"
+        one = f"{_ONE.get(name, _plain(name))} {_words(name, key)}".rstrip()
         was, now = old.get(key), new.get(key)
         if was is None or now is None:
             yield Change(
@@ -103,6 +103,9 @@ def _words(name: str, key: tuple[str, ...]) -> str:
         return f"rule `{key[0]}` of `{key[1]}` on `{key[2]}`"
     if name == "evidence":
         return f"from `{key[0]}` about `{key[1]}`"
+    if name == "obstacles":
+        # Its sentence is told as what came or went, and names things itself.
+        return ""
     return " ".join(f"`{part}`" for part in key)
 
 

@@ -268,7 +268,7 @@ def shown_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[d
 
 
 def _change(item: Change) -> dict[str, Any]:
-    return {"where": ticked(item.where), "before": item.before, "after": item.after}
+    return {"where": ticked(item.where), "before": ticked(item.before), "after": ticked(item.after)}
 
 
 def _moment(text: str | None) -> datetime | None:

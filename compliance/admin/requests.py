@@ -10,6 +10,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, reverse
+from django.utils.html import format_html
 from django.utils.http import urlencode
 
 from compliance.admin.defining import DefiningPages
@@ -35,6 +36,7 @@ from compliance.admin.signatures import (
 )
 from compliance.admin.signing import KEPT, CommentForm, Shown, SignForm, SigningPages
 from compliance.models import Dossier, Grant, SignOffRequest
+from compliance.selectors.access_tasks import Origin, origin_of
 from compliance.selectors.dossiers.build import build_dossier
 from compliance.selectors.proposals import plain_value
 from compliance.selectors.requests import find_requests, status_at
@@ -44,7 +46,7 @@ from compliance.services.many import OneAtATime, sign_many
 from compliance.services.notices import question_of
 from compliance.vocabulary import RequestKind, RequestStatus
 from evaluations.kernel.clock import now
-from evaluations.kernel.display import ActorReference, Cell, Mark, chip, digest, instant, link
+from evaluations.kernel.display import ActorReference, Cell, Mark, chip, digest, instant, link, ticked
 
 ABOUT = ("dossier", "subject_version__subject", "policy", "policy_version__policy", "evidence", "grant__dossier")
 STATUS_MARKS = {
@@ -54,6 +56,9 @@ STATUS_MARKS = {
     RequestStatus.WITHDRAWN: Mark("withdrawn", "missing", "undo"),
     RequestStatus.EXPIRED: Mark("expired", "missing", "schedule"),
 }
+
+BY_MACHINE = Mark("asked by a machine", "neutral", "smart_toy")
+EMERGENCY = Mark("an emergency, says the caller", "stale", "priority_high")
 
 
 class StatusFilter(admin.SimpleListFilter):
@@ -129,7 +134,8 @@ class SignOffRequestAdmin(SigningPages, DefiningPages, SightedAdmin):
 
     @admin.display(description="asked by")
     def by(self, row: Any) -> Cell:
-        return row.shown_person.__html__()
+        by = row.shown_person.__html__()
+        return by if by_herself(row) else format_html('{} <span class="wg-quiet">by a machine</span>', by)
 
     @admin.display(description="time to sign", ordering="expires_at")
     def time(self, row: Any) -> str:
@@ -223,7 +229,8 @@ class SignOffRequestAdmin(SigningPages, DefiningPages, SightedAdmin):
             "dossier": shown_dossier(row, shown.value, built.systems if built else None),
             "requester": person_reference(row.requester_id),
             "filed": instant(row.created_at),
-            "filed_by": "" if row.requested_by == f"person:{row.requester_id}" else ActorReference(row.requested_by),
+            "filed_by": "" if by_herself(row) else ActorReference(row.requested_by),
+            "origin": shown_origin(origin_of(sight(request), row)),
             "closed": instant(row.closed_at) if row.closed_at else "",
             "sign_offs": shown_sign_offs(row, given, numbered, state),
             "factors": shown_factors(row, shown.value, state),
@@ -233,7 +240,7 @@ class SignOffRequestAdmin(SigningPages, DefiningPages, SightedAdmin):
             "told_before": before,
             "earlier": (named, shown_changes(read_dossier(earlier), shown.value)) if earlier else None,
             "form": form if offered and not shown.moved else None,
-            "blocked": [item.sentence for item in built.obstacles] if built else [],
+            "blocked": [ticked(item.sentence) for item in built.obstacles] if built else [],
             "why_not": "" if state is None or offered else why_not(state, person_id),
             "minutes": built.quorum.reauthenticate_within_minutes if built else None,
             "may_complete": state is not None and state.assessment.met and not shown.moved,
@@ -276,6 +283,20 @@ def about_words(row: SignOffRequest) -> str:
     if row.policy_version is not None:
         return str(row.policy_version)
     return row.policy.name if row.policy is not None else RequestKind(row.kind).label
+
+
+def by_herself(row: SignOffRequest) -> bool:
+    """True where a person filed a request, and no machine of hers."""
+    return row.requested_by == f"person:{row.requester_id}"
+
+
+def shown_origin(found: Origin | None) -> dict[str, Any] | None:
+    """Return what the page shows of the denial that a machine filed a request about."""
+    if found is None:
+        return None
+    chips = [chip(BY_MACHINE), *([chip(EMERGENCY)] if found.emergency else [])]
+    words = f"decision {found.denial}"
+    return {"chips": chips, "denial": words if found.decision is None else link(found.decision, words)}
 
 
 def status_chip(word: str) -> Cell:

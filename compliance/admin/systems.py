@@ -12,12 +12,17 @@ from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import URLPattern
+from django.utils.html import format_html
 
 from compliance.admin.kept import KeptAdmin
-from compliance.admin.rights import actor_of
+from compliance.admin.rights import actor_of, reads_trail
+from compliance.models import LedgerEntry
+from compliance.selectors.offline import stored_bundle
 from compliance.selectors.systems import known_teams, may_manage_system, roles_held
+from compliance.services.offline import HANDED_OUT, MADE
 from evaluations.importers.fields import MAX_COUNT
 from evaluations.kernel.clock import now
+from evaluations.kernel.display import Cell, Fields, Section, instant, list_link, whole_digest
 from evaluations.kernel.errors import DomainError, InputRefused
 from evaluations.kernel.numbers import NotADecimal, parse_decimal, plain
 from evaluations.vocabulary import Domain
@@ -35,6 +40,9 @@ from policies.vocabulary import Environment
 
 UNKNOWN = "Empty where not known: the worst is taken"
 YES_NO = (("yes", "yes"), ("no", "no"))
+BY_BUNDLE = (
+    "By it an enforcement point decides while the gate is down. One that was handed out counts to its end, whatever happens."
+)
 KNOWN_WORDS = {"yes": True, "no": False, "": None}
 
 
@@ -185,6 +193,29 @@ def _shown(value: Any) -> Any:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return plain(value) if isinstance(value, Decimal) else "" if value is None else value
+
+
+@SystemAdmin.add_section
+def offline_of(row: System, request: HttpRequest) -> Section:
+    """Show the newest offline bundle, and where it stands who was handed one."""
+    held = stored_bundle(row)
+    rows: list[tuple[str, Cell]] = []
+    if held is not None:
+        left = "" if held.expires_at > now() else ", which is past"
+        rows = [
+            ("Newest made", instant(held.issued_at)),
+            ("Counts until", format_html("{}{}", instant(held.expires_at), left)),
+            ("Lists", f"{held.lines} that may act" if held.lines else "nobody"),
+            ("Serial number", str(held.serial)),
+            ("Digest", whole_digest(held.digest)),
+        ]
+        if reads_trail(request):
+            about: dict[str, str | int] = {"target_kind": "system", "target_id": row.key}
+            rows.append(("Made", list_link(LedgerEntry, "every bundle that was made", **about, action=MADE)))
+            rows.append(
+                ("Handed out", list_link(LedgerEntry, "every time one was handed out, and to whom", **about, action=HANDED_OUT))
+            )
+    return Fields("Offline bundle", rows, note=BY_BUNDLE if held is not None else "None was ever asked for.")
 
 
 # Sections that other pages add to a system's page stand on this one too.

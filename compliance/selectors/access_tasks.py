@@ -5,6 +5,7 @@ that the signatures made: its scope is the grant's subject version, actions and 
 asked about. So nothing is kept twice, and what an approval is worth is read where it is decided.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -12,11 +13,11 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef
 
-from compliance.models import Grant, IdempotencyKey, RequestSystem, SignOffRequest
+from compliance.models import Decision, Grant, IdempotencyKey, RequestSystem, SignOffRequest
 from compliance.selectors.grants import standing_of
 from compliance.selectors.proposals import AccessProposal
 from compliance.selectors.requests import find_request, status_at
-from compliance.selectors.sight import Sight, visible_grants, visible_requests
+from compliance.selectors.sight import Sight, visible_decisions, visible_grants, visible_requests
 from compliance.selectors.standings import read_standing
 from compliance.vocabulary import EffectiveStatus, RequestKind, RequestStatus
 from evaluations.models import SubjectVersion
@@ -24,6 +25,11 @@ from policies.models import System
 
 DENIALS = "denial"
 """Under this caller a denial's id is a key that is used once: its reference is the request that was filed about it."""
+EMERGENCY = "The caller calls it an emergency."
+"""A paragraph of the reason of a request about a denial."""
+BECAUSE = "A machine asked for it when it was denied: decision {}."
+"""The last paragraph of such a reason."""
+_BECAUSE = re.compile(BECAUSE.format("([0-9a-f-]{36})") + r"\Z")
 TASK_KEPT = timedelta(days=30)
 """So long is a closed task told of, and at least until the end of the grant that it made; its request is kept for good."""
 
@@ -97,6 +103,28 @@ def find_request_about(sight: Sight, *, denial: UUID) -> SignOffRequest | None:
     if held is None:
         return None
     return visible_requests(sight).filter(uid=held.reference.rpartition(" ")[2]).first()
+
+
+class Origin(NamedTuple):
+    """The denial that a request was filed about. `decision` is None where the reader does not see it."""
+
+    denial: UUID
+    decision: Decision | None
+    emergency: bool
+
+
+def origin_of(sight: Sight, request: SignOffRequest) -> Origin | None:
+    """Return which denial a request was filed about by a machine, None for a request of any other origin."""
+    found = _BECAUSE.search(request.reason)
+    # A reason is what somebody wrote; the key is what was done.
+    if (
+        found is None
+        or not IdempotencyKey.objects.filter(caller=DENIALS, key=found[1], reference__endswith=f" {request.uid}").exists()
+    ):
+        return None
+    denial = UUID(found[1])
+    emergency = EMERGENCY in request.reason.split("\n\n")
+    return Origin(denial, visible_decisions(sight).filter(uid=denial).first(), emergency)
 
 
 def _progress(request: SignOffRequest, at: datetime) -> Progress:

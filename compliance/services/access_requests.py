@@ -14,7 +14,7 @@ from compliance.deciding.facts import Question, Value
 from compliance.deciding.judge import judge
 from compliance.deciding.next_steps import REQUESTABLE_FOR, is_requestable
 from compliance.models import Decision, ServiceToken, SignOffRequest
-from compliance.selectors.access_tasks import DENIALS, find_open_request
+from compliance.selectors.access_tasks import BECAUSE, DENIALS, EMERGENCY, find_open_request
 from compliance.selectors.deciding.conformance import read_asked
 from compliance.selectors.decisions import body_of
 from compliance.selectors.dossiers.access import judge_access, terms_value
@@ -203,7 +203,7 @@ def _reason(denial: Denial, wanted: Wanted) -> str:
         raise InputRefused([Problem("it holds the character NUL", field="context.business_justification", hint="leave it out")])
     parts = [
         said or "No justification was given.",
-        "The caller calls it an emergency." if wanted.emergency else "",
-        f"A machine asked for it when it was denied: decision {denial.evaluation_id}.",
+        EMERGENCY if wanted.emergency else "",
+        BECAUSE.format(denial.evaluation_id),
     ]
     return "\n\n".join(part for part in parts if part)

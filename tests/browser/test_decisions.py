@@ -6,18 +6,21 @@ from unittest.mock import patch
 import pytest
 from django.urls import reverse
 
-from compliance.models import Decision
+from compliance.models import Decision, LedgerEntry
 from compliance.services import decisions
+from compliance.services.offline import hand_out_bundle
 from compliance.services.stopping import suspend_grant
 from compliance.vocabulary import Role
 from evaluations.kernel.clock import now
 from evaluations.kernel.services import service_transaction
 from evaluations.services.agents import register_route
+from policies.models import System
 from tests.browser.conftest import OpenPage
 from tests.browser.test_console import DESK, MODES, faults, tab_to
 from tests.compliance.admin.world import World
 from tests.support import signing, world
-from tests.support.asking import ask_gate, ask_token
+from tests.support.asking import ask_gate, ask_token, file_about
+from tests.support.offline import bundle_for
 
 pytestmark = pytest.mark.browser
 
@@ -33,6 +36,8 @@ def paths(served: tuple[str, World]) -> dict[str, str]:
         RoleMembership.objects.create(person=built.user.person, role=Role.SECURITY, given_by="tests")
     land = signing.ground("91", subject="model-a")
     token = ask_token(land.asker)
+    asked_about = ask_gate(token)
+    filed = file_about(asked_about, ask_token(land.asker, "decide", "request"), emergency=True)
     grant = signing.granted(land)
     for days in range(29, -1, -1):
         with patch.object(decisions, "now", lambda days=days: now() - timedelta(days=days) + timedelta(seconds=days and 1)):
@@ -49,7 +54,10 @@ def paths(served: tuple[str, World]) -> dict[str, str]:
         ),
         "scope": ask_gate(ask_token(land.asker, "decide:elsewhere")),
         "action": ask_gate(token, action="delete"),
+        "asked-about": asked_about,
     }
+    at_hand = bundle_for(token, System.objects.get(key="hr-prod"))
+    hand_out_bundle(actor=world.ACTOR, bundle=at_hand, form="dsse")
     world.submit(
         world.submission("model-a", world.observation("71"), run={"status": "complete", "ended_at": "2026-11-20T00:00:00Z"})
     )
@@ -62,6 +70,13 @@ def paths(served: tuple[str, World]) -> dict[str, str]:
     found["decisions"] = listed
     found["decisions-searched"] = f"{listed}?answer=no&code=no_grant"
     found["decisions-nothing"] = f"{listed}?system=nowhere"
+    found["request-of-a-machine"] = reverse("admin:compliance_signoffrequest_change", args=[filed.pk])
+    found["requests-of-machines"] = reverse("admin:compliance_signoffrequest_changelist")
+    found["system-with-a-bundle"] = reverse("admin:policies_system_change", args=[at_hand.system_id])
+    for word in ("made", "handed_out"):
+        entry = LedgerEntry.objects.get(action=f"offline_bundle.{word}")
+        found[f"bundle-{word}"] = reverse("admin:compliance_ledgerentry_change", args=[entry.pk])
+    found["ledger-of-bundles"] = f"{reverse('admin:compliance_ledgerentry_changelist')}?target_kind=system&target_id=hr-prod"
     found["grant-days"] = reverse("admin:compliance_grant_change", args=[grant.pk])
     return found
 

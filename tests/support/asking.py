@@ -30,7 +30,7 @@ def codes_of(answer: Decided) -> list[str]:
     return [reason.code.value for reason in answer.judgement.reasons]
 
 
-def file_about(answer: Decided, token: str, *, key: str | None = None) -> SignOffRequest:
+def file_about(answer: Decided, token: str, *, key: str | None = None, emergency: bool = False) -> SignOffRequest:
     """File about a denial as the agent whose token it was given to, or another one of the same person."""
     assert answer.uid is not None
     made = ServiceToken.objects.get(token_digest=token_digest(token))
@@ -38,7 +38,7 @@ def file_about(answer: Decided, token: str, *, key: str | None = None) -> SignOf
     return request_denied_access(
         actor=service(made.pk, on_behalf_of=person(made.person_id)),
         denial=Denial(answer.uid, Question(**asked), requestable_until(answer.at)),
-        wanted=Wanted(justification="the nightly sync"),
+        wanted=Wanted(justification="the nightly sync", emergency=emergency),
         body_digest=digest([str(answer.uid)]),
         idempotency_key=key,
     )

@@ -192,6 +192,7 @@ def ask(
     days: int = 60,
     systems: Sequence[System] | None = None,
     starts_at: datetime | None = None,
+    reason: str = "the nightly sync needs it",
     **more: Any,
 ) -> SignOffRequest:
     """File a request for write access on the ground's system."""
@@ -202,7 +203,7 @@ def ask(
         actions=["write"],
         starts_at=starts_at,
         ends_at=(starts_at or now()) + timedelta(days=days),
-        reason="the nightly sync needs it",
+        reason=reason,
         **more,
     )
 

@@ -14,6 +14,7 @@ from compliance.deciding.facts import Question
 from compliance.ledger.note import VerifierKey
 from compliance.ledger.verifier import verify_proof_file
 from compliance.models import Decision, LedgerEntry
+from compliance.selectors.access_tasks import BECAUSE, EMERGENCY
 from compliance.selectors.ledger import signing_keys
 from compliance.services.decisions import decide
 from compliance.services.people import token_digest
@@ -152,6 +153,32 @@ def test_a_denial_that_was_asked_about_links_to_its_request(land: Ground, securi
     assert f"/admin/compliance/signoffrequest/{made.pk}/change/" in html
     assert "Asked of people" in html
     assert "Asked of people" not in security.get(page(other)).content.decode()
+
+
+@pytest.mark.parametrize("emergency", [False, True])
+def test_whoever_signs_sees_that_a_machine_asked_about_which_decision_and_how_urgently(land: Ground, emergency: bool) -> None:
+    token = ask_token(land.asker, "decide", "request")
+    answer = ask_gate(token)
+    made = file_about(answer, token, emergency=emergency)
+    shown = reverse("admin:compliance_signoffrequest_change", args=[made.pk])
+    signer = signed_in(land.security)
+    html = signer.get(shown).content.decode()
+    head = html[html.index('id="origin"') : html.index("</header>", html.index('id="origin"'))]
+    assert "asked by a machine" in head
+    assert page(answer) in head
+    assert ("an emergency, says the caller" in head) == emergency
+    assert "by a machine" in signer.get(reverse("admin:compliance_signoffrequest_changelist")).content.decode()
+    asker = signed_in(land.asker).get(shown).content.decode()
+    assert str(answer.uid) in asker
+    assert page(answer) not in asker
+
+
+def test_a_person_who_writes_like_a_machine_is_none(land: Ground) -> None:
+    answer = ask_gate(ask_token(land.asker))
+    made = signing.ask(land, reason=f"{EMERGENCY}\n\n{BECAUSE.format(answer.uid)}")
+    signer = signed_in(land.security)
+    assert 'id="origin"' not in signer.get(reverse("admin:compliance_signoffrequest_change", args=[made.pk])).content.decode()
+    assert "by a machine" not in signer.get(reverse("admin:compliance_signoffrequest_changelist")).content.decode()
 
 
 def test_the_page_explains_a_denial_with_its_numbers_and_what_would_change_it(land: Ground, token: str, security: Client) -> None:

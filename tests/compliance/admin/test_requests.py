@@ -143,6 +143,18 @@ def test_a_dossier_that_changed_comes_back_with_the_difference_and_is_not_signed
     assert request.sign_offs.get().dossier.number == 2
 
 
+def test_what_stands_against_it_is_told_once_with_its_names_as_names(land: Ground) -> None:
+    request = signing.ask(land)
+    news("71")
+    html = signed_in(land.security).get(page(request)).content.decode()
+    shown = html.partition("It cannot be approved as things stand")[2].partition("</div>")[0]
+    for name in ("two-keys", "hr-prod", "refuses"):
+        assert f">{name}</code>" in shown
+    moved = html.partition('id="moved"')[2].partition("</div>")[0]
+    assert moved.count("is not passed") == 1
+    assert "`" not in moved + shown
+
+
 def test_an_open_page_says_that_what_it_rests_on_moved_and_offers_no_signature(land: Ground) -> None:
     request = signing.ask(land)
     signing.sign(land.owner, request)

@@ -8,6 +8,8 @@ from django.test import Client
 from django.urls import reverse
 
 from compliance.models import LedgerEntry, RoleMembership, Team
+from compliance.services.offline import hand_out_bundle
+from compliance.services.people import create_token
 from compliance.vocabulary import Role
 from evaluations.kernel.actor import system_job
 from evaluations.kernel.services import service_transaction
@@ -15,7 +17,11 @@ from evaluations.models import Subject
 from evaluations.services.agents import register_agent
 from policies.models import System
 from policies.selectors.blast_radius import blast_radius
+from tests.compliance.admin.test_requests import signed_in
 from tests.compliance.admin.world import World
+from tests.support import signing
+from tests.support.offline import bundle_for
+from tests.support.world import ACTOR
 
 STATED = {
     "title": "Workday production",
@@ -63,6 +69,25 @@ def test_everybody_sees_the_blast_radius_with_every_part(world: World, console: 
         assert part.why in text
         assert f"{part.weight} of {part.most}" in text
     assert "Change what is stated" not in text
+
+
+def test_the_offline_bundle_of_a_system_is_shown_and_to_whom_it_went_to_those_who_read_the_trail(
+    world: World, console: Client
+) -> None:
+    assert "None was ever asked for." in console.get(address("change")).content.decode()
+    token = create_token(actor=ACTOR, name="point", scopes=["decide"], person=world.user.person).secret
+    bundle = bundle_for(token, System.objects.get(key="workday-prod"))
+    hand_out_bundle(actor=ACTOR, bundle=bundle, form="dsse")
+    other = signed_in(signing.human("Rita Requester", Role.REQUESTER)).get(address("change")).content.decode()
+    text = console.get(address("change")).content.decode()
+    for html in (other, text):
+        assert str(bundle.serial) in html
+        assert bundle.digest in html
+    assert "to whom" not in other
+    found = re.search(r'href="([^"]+)">every time one was handed out', text)
+    assert found is not None
+    listed = console.get(found[1].replace("&amp;", "&")).content.decode()
+    assert "offline_bundle.handed_out" in listed.partition('id="result_list"')[2]
 
 
 def test_an_owner_changes_what_is_stated_and_the_trail_tells_it(owner: Client) -> None:
