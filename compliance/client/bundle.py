@@ -15,17 +15,18 @@ from compliance.client.answers import Answer, Question, cannot_tell
 from compliance.client.http import NOT_MODIFIED, AddressRefused, NoAnswer, Reply, Server
 from compliance.client.offline import Bundle, BundleRefused, Prove, read_file
 from compliance.client.options import server_of
-from compliance.client.outcome import COULD_NOT, DONE, REFUSED, Refused, explain, plain
+from compliance.client.outcome import COULD_NOT, DONE, REFUSED, Refused, counted, explain, plain
 from compliance.client.seen import Seen
 from compliance.client.verify import keys_of
 from compliance.ledger.findings import Unreadable
 from compliance.ledger.merkle import HASH_BYTES, ProofRefused, check_consistency, consistency_path, node_hash
 from compliance.ledger.note import CheckpointText, NoteRefused, VerifierKey, decode_hash
-from compliance.ledger.offline import LEEWAY_SECONDS
+from compliance.ledger.offline import LEEWAY_SECONDS, write_statement
 from compliance.ledger.tiles import HEIGHT, WIDTH, TileName, partial_width, split_tile
 from evaluations.kernel.dsse import MAX_ENVELOPE_BYTES
 
 VERIFIES, DOES_NOT_VERIFY, CANNOT_READ = 0, 1, 2
+NOT_FOUND = 404
 PATH = "/api/v1/systems/{system}/bundle"
 TILE_PATH = "/ledger/tile/{name}"
 
@@ -58,6 +59,8 @@ def run_fetch(given: argparse.Namespace, out: TextIO, err: TextIO) -> int:
         if reply.status == NOT_MODIFIED and held is not None:
             print(f"unchanged  {_told(held)}", file=out)
             return DONE
+        if reply.status == NOT_FOUND:
+            raise Refused(f"the service knows no system `{given.system}`")
         if reply.status != 200:
             return explain(reply, err, what="fetch the bundle")
         bundle = Bundle.read(reply.content, system=given.system, keys=keys, state=state, prove=_prover(server, until))
@@ -84,8 +87,7 @@ def run_verify_bundle(given: argparse.Namespace, out: TextIO, err: TextIO) -> in
         print(f"cannot read {given.file}: {plain(refused)}", file=err)
         return CANNOT_READ
     if given.json:
-        shown = {**bundle.statement._asdict(), "lines": [line._asdict() for line in bundle.statement.lines]}
-        print(json.dumps(shown, default=str, indent=2), file=out)
+        print(json.dumps(json.loads(write_statement(bundle.statement))["predicate"], ensure_ascii=False, indent=2), file=out)
         return VERIFIES
     print(f"verifies  {_told(bundle)}", file=out)
     for line in bundle.statement.lines:
@@ -154,7 +156,7 @@ def _check_clock(reply: Reply) -> None:
 def _told(bundle: Bundle) -> str:
     told = bundle.statement
     return (
-        f"bundle {told.serial} of {plain(told.system)}: {len(told.lines)} lines, made {told.issued_at:%Y-%m-%dT%H:%M:%SZ}, "
+        f"bundle {told.serial} of {plain(told.system)}: {counted(len(told.lines), 'line')}, made {told.issued_at:%Y-%m-%dT%H:%M:%SZ}, "
         f"counts until {told.expires_at:%Y-%m-%dT%H:%M:%SZ}"
     )
 

@@ -128,7 +128,7 @@ def _facts(answer: Answer, url: str) -> list[tuple[str, str]]:
     if answer.evaluation_id and not answer.allowed:
         rows.append(("explain it", f"{url}{DECISION_PATH}{answer.evaluation_id}"))
     if answer.request_id:
-        rows.append(("request", answer.request_id))
+        rows.append(("request id", answer.request_id))
     if answer.next_action:
         again = f" in {answer.retry_after} seconds" if answer.retry_after is not None else ""
         rows.append(("next", f"{_NEXT[answer.next_action]}{again}"))

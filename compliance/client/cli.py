@@ -35,16 +35,20 @@ def main(arguments: Sequence[str] | None = None, *, out: TextIO | None = None, e
     parser = _parser()
     given = parser.parse_args(arguments)
     if given.run is run_check and bool(given.request) is not bool(given.reason):
-        parser.error("--request and --reason go together")
+        given.parser.error("--request and --reason go together")
     if given.run is run_check and given.request and given.offline is not None:
-        parser.error("--request asks the service, and --offline does not")
+        given.parser.error("--request asks the service, and --offline does not")
     run: Run = given.run
     return run(given, out or sys.stdout, err or sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="writegate", description="Tools for those who work with a Writegate service.", allow_abbrev=False
+        prog="writegate",
+        description="Tools for those who work with a Writegate service.",
+        epilog=texts.WRITEGATE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_verify(commands)
@@ -67,7 +71,7 @@ def _add(commands: Any, name: str, run: Run, *, told: str, description: str, epi
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
     return parser
 
 

@@ -1,5 +1,13 @@
 """What `--help` of each command ends with: examples, and exit codes."""
 
+WRITEGATE = """\
+examples:
+  writegate check --help
+  writegate check --subject hr-agent --system hr-prod --server https://gate.example.org --token-file /run/secrets/writegate
+
+exit codes: each command's --help tells its own; 2 always means that the arguments are wrong, or that what was given is refused
+"""
+
 VERIFY = """\
 examples:
   writegate verify trail.zip

@@ -24,7 +24,7 @@ def explain(reply: Reply, err: TextIO, *, what: str, file: str = "") -> int:
     print(f"{f'could not {what}' if reply.is_trouble else 'refused'}: {detail} (status {reply.status})", file=err)
     tell_findings(problem.get("problems"), err, file=file)
     if problem.get("request_id"):
-        print(f"  request {plain(problem['request_id'])}", file=err)
+        print(f"  request id {plain(problem['request_id'])}", file=err)
     return COULD_NOT if reply.is_trouble else REFUSED
 
 
@@ -39,6 +39,11 @@ def tell_findings(findings: object, err: TextIO, *, file: str = "") -> None:
 def plain(text: object) -> str:
     """Return a server's text fit for a terminal: what cannot be shown could also move the cursor."""
     return "".join(letter if letter.isprintable() else "�" for letter in str(text)[:MAX_SHOWN])
+
+
+def counted(number: int, word: str) -> str:
+    """Return a number with its word, in the plural where it is not one."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _place(finding: Mapping[str, Any], file: str) -> str:

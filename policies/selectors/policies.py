@@ -153,13 +153,12 @@ def version_to_judge(policy: Policy, *, known_at: datetime | None = None) -> Pol
 
 
 def state_of(version: PolicyVersion, *, known_at: datetime | None = None) -> VersionState:
-    """Return where a version stands in its life."""
+    """Return where a version stands in its life, as known at an instant."""
     active = version_in_force(version.policy, known_at=known_at)
     if active is not None and active.pk == version.pk:
         return VersionState.ACTIVE
-    if version.activations.exists():
-        return VersionState.RETIRED
-    return VersionState.PROPOSED
+    activations = version.activations.all() if known_at is None else version.activations.filter(recorded_at__lte=known_at)
+    return VersionState.RETIRED if activations.exists() else VersionState.PROPOSED
 
 
 def versions_in_force(policy_ids: Collection[int] | None = None) -> list[PolicyVersion]:

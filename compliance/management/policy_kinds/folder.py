@@ -120,3 +120,8 @@ def _replace(path: Path, content: bytes) -> None:
     partial = path.with_name(f".{path.name}.partial")
     partial.write_bytes(content)
     partial.replace(path)
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Return a number with its word."""
+    return f"{number} {one if number == 1 else many}"

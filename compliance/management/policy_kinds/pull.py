@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from compliance.management.policy_kinds.folder import MANIFEST, Pulled, write_folder
+from compliance.management.policy_kinds.folder import MANIFEST, Pulled, counted, write_folder
 from evaluations.kernel.errors import InputRefused, Problem
 from policies.models import Policy, PolicyVersion
 from policies.selectors.policies import get_policy, version_in_force, version_to_judge
@@ -37,7 +37,7 @@ def run(out: Any, options: dict[str, Any]) -> int:
     written = write_folder(options["folder"], texts, force=options["force"])
     for path in written:
         out.write(str(path))
-    out.write(f"{len(texts)} policies, {len(written)} files written")
+    out.write(f"{counted(len(texts), 'policy', 'policies')}, {counted(len(written), 'file', 'files')} written")
     return 0
 
 

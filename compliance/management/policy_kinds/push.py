@@ -7,6 +7,7 @@ from typing import Any
 from compliance.management.policy_kinds.folder import (
     MANIFEST,
     Pulled,
+    counted,
     policy_of,
     read_manifest,
     texts_in,
@@ -54,7 +55,7 @@ def run(out: Any, options: dict[str, Any]) -> int:
     made = propose_policy_versions(actor=_author(options["author"]), drafts=drafts)
     for version in made:
         out.write(f"{version.policy.name}: proposed as v{version.number}")
-    out.write(f"{len(drafts)} policies, {len(made)} new versions")
+    out.write(f"{counted(len(drafts), 'policy', 'policies')}, {counted(len(made), 'new version', 'new versions')}")
     # What was proposed here is what the next change is written from.
     write_manifest(folder, {**pulled, **{v.policy.name: Pulled(v.policy.name, v.number, v.digest) for v in made}})
     return 0

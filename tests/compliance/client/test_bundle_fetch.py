@@ -88,7 +88,7 @@ def test_what_is_fetched_is_kept_and_asked_for_by_its_tag(server: SourceServer, 
     data = serve(server, statement(line()))
     code, said, err = fetch(server, out)
     assert (code, err, out.read_bytes()) == (0, "", data)
-    assert said.startswith("fetched  bundle 7 of hr-prod: 1 lines")
+    assert said.startswith("fetched  bundle 7 of hr-prod: 1 line,")
     code, said, _ = fetch(server, out)
     assert (code, said.split()[0]) == (0, "unchanged")
     assert tag_sent(server) == f'"{tag_of(data)}"'
@@ -129,7 +129,9 @@ def test_a_server_that_gives_none_changes_nothing(status: int, expected: int, se
     held = serve(server, statement(line()))
     assert fetch(server, out)[0] == 0
     server.say(PATH, Reply(b'{"detail": "not today"}', status=status))
-    assert fetch(server, out)[0] == expected
+    code, _, err = fetch(server, out)
+    assert code == expected
+    assert ("no system `hr-prod`" in err) == (status == 404)
     assert out.read_bytes() == held
 
 

@@ -343,10 +343,12 @@ def test_verify_says_what_is_listed_and_what_is_wrong(tmp_path: Path) -> None:
     file.write_bytes(sealed(statement(line())))
     code, out, err = run("bundle", "verify", file, "--system", "hr-prod", "--key", key)
     assert (code, err) == (0, "")
-    assert out.startswith("verifies  bundle 7 of hr-prod: 1 lines, made 20")
+    assert out.startswith("verifies  bundle 7 of hr-prod: 1 line, made 20")
     assert "  hr-agent@1 may write, until 20" in out
     code, out, _ = run("bundle", "verify", file, "--system", "hr-prod", "--key", key, "--json")
-    assert json.loads(out)["lines"][0]["subject"] == "hr-agent"
+    told = json.loads(out)
+    assert told["allowed"][0]["subject"] == "hr-agent"
+    assert all(told[name].endswith("Z") and datetime.fromisoformat(told[name]).tzinfo for name in ("issued_at", "expires_at"))
     assert run("bundle", "verify", file, "--system", "hr-prod", "--key", str(OTHER_KEY.verifier))[0] == 1
     assert run("bundle", "verify", tmp_path / "none", "--system", "hr-prod", "--key", key)[0] == 2
     assert run("bundle", "verify", file, "--system", "hr-prod")[0] == 2

@@ -69,6 +69,8 @@ def test_what_is_pulled_is_the_very_bytes_and_goes_back_as_nothing_new(folder: P
     assert policy("pull", folder)[1] == "2 policies, 0 files written\n"
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
     assert (PolicyVersion.objects.count(), LedgerEntry.objects.count()) == (versions, entries)
+    one = policy("pull", folder.with_name("one"), "--version", "first@1")[1]
+    assert one.splitlines()[-1] == "1 policy, 1 file written"
 
 
 def test_a_change_is_proposed_by_its_author_and_pulled_again_byte_for_byte(folder: Path, author: User, tmp_path: Path) -> None:
@@ -76,7 +78,7 @@ def test_a_change_is_proposed_by_its_author_and_pulled_again_byte_for_byte(folde
     code, told = policy("push", folder, "--dry-run")
     assert (code, told.splitlines()) == (0, ["first: changed since v1", "second: unchanged (v1)", "Nothing was changed."])
     assert PolicyVersion.objects.filter(policy__name="first").count() == 1
-    assert policy("push", folder, "--author", author.email) == (0, "first: proposed as v2\n2 policies, 1 new versions\n")
+    assert policy("push", folder, "--author", author.email) == (0, "first: proposed as v2\n2 policies, 1 new version\n")
     version = PolicyVersion.objects.get(policy__name="first", number=2)
     assert (bytes(version.text), version.proposed_by) == (text, f"person:{author.person_id}")
     assert policy("push", folder, "--author", author.email)[1].endswith("0 new versions\n")

@@ -62,6 +62,11 @@ class TestActivating:
         assert version_in_force(first.policy) == second
         assert versions_in_force() == [second]
         assert (state_of(first), state_of(second)) == (VersionState.RETIRED, VersionState.ACTIVE)
+        earlier = first.activations.get().recorded_at
+        assert (state_of(first, known_at=earlier), state_of(second, known_at=earlier)) == (
+            VersionState.ACTIVE,
+            VersionState.PROPOSED,
+        )
         told = entries("policy_version.activated")
         assert [(entry["target"]["id"], entry["old"]) for entry in told] == [
             ("one-rule@1", None),
