@@ -45,6 +45,7 @@ POLL_SECONDS = 5
 PENDING = STATUS[RequestStatus.OPEN]
 CANCELLED_BECAUSE = "cancelled by the machine that asked"
 
+_TOO_MUCH = "more than the gate takes of one token"
 _UNSAID = "send a token: Authorization: Bearer wg_…"
 _TASK = re.compile(r"requests/([^/]{1,200})(/cancel)?\Z")
 
@@ -240,6 +241,8 @@ def _admitted(meta: Meta) -> ServiceToken:
     known = digest is not None and digest in limits.questions()
     if not known:
         _wait_for(limits.failures().wait(address), "too many requests from this address were refused")
+    elif digest is not None:
+        _wait_for(limits.questions().wait(digest), _TOO_MUCH)
     at = now()
     token = None if digest is None else find_live_token(token_digest=digest, at=at)
     if token is None:
@@ -249,10 +252,12 @@ def _admitted(meta: Meta) -> ServiceToken:
         said = "the token is unknown, expired or revoked" if "HTTP_AUTHORIZATION" in meta else _UNSAID
         raise Refusal(401, "not_authenticated", said, {"WWW-Authenticate": CHALLENGE})
     if systems_of(token, Scope.REQUEST) == frozenset():
-        if not known:
+        if known:
+            limits.questions().take(token.token_digest)
+        else:
             limits.failures().take(address)
         raise Refusal(403, "scope_missing", f"the token lacks the scope `{Scope.REQUEST}`")
-    _wait_for(limits.questions().take(token.token_digest, COST), "more than the gate takes of one token")
+    _wait_for(limits.questions().take(token.token_digest, COST), _TOO_MUCH)
     note_token_use(token=token, at=at)
     return token
 

@@ -169,9 +169,12 @@ def _admitted(answer: Door, incoming: Incoming, request_id: str) -> Outgoing:
         if digest is not None:
             limits.questions().forget(digest)
         raise Refused(401, refusal.detail, {"WWW-Authenticate": CHALLENGE}) from None
-    except (Refused, ScopeMissing):
+    except (Refused, ScopeMissing) as refusal:
         if not known:
             limits.failures().take(address)
+        elif digest is not None and isinstance(refusal, ScopeMissing):
+            # It was let in at another door, and here nothing was taken of it.
+            limits.questions().take(digest)
         raise
 
 

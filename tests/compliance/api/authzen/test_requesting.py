@@ -19,7 +19,7 @@ from compliance.models import Decision, Grant, LedgerEntry, ServiceToken, SignOf
 from compliance.selectors.access_tasks import TASK_KEPT
 from compliance.services import access_requests
 from compliance.services.accounts import deactivate_account
-from compliance.services.people import revoke_token
+from compliance.services.people import revoke_token, token_digest
 from compliance.services.roles import end_role
 from compliance.services.stopping import revoke_grant, suspend_grant
 from compliance.vocabulary import Meaning, RequestKind, Role
@@ -497,6 +497,22 @@ class TestFrame:
             refused(answer, 429, "too_many")
             assert int(answer.headers["Retry-After"]) >= 3
             assert land.agent.send("evaluation", question()).status_code == 429
+
+    def test_what_a_token_may_not_do_is_counted_once_it_is_known(self, land: Land) -> None:
+        held = Buckets(rate=1, size=requesting.COST + 3, most=3, clock=lambda: 100.0)
+        filer, asker = (Doors(ask_token(land.ground.asker, scope)) for scope in ("request", "decide"))
+        with patch.object(limits, "questions", lambda: held):
+            assert land.look("x", filer).status_code == 404
+            assert [filer.send("evaluation", question()).status_code for _ in range(4)] == [403, 403, 403, 429]
+            land.denied(asker)
+            held.take(token_digest(asker.token), requesting.COST)
+            assert [land.look("x", asker).status_code for _ in range(3)] == [403, 403, 429]
+
+    def test_a_closed_bucket_costs_no_query(self, land: Land, django_assert_num_queries: Any) -> None:
+        held = Buckets(rate=10, size=20, most=3)
+        held.take(token_digest(land.agent.token), 100)
+        with patch.object(limits, "questions", lambda: held), django_assert_num_queries(0):
+            refused(land.look("x"), 429, "too_many")
 
     def test_an_address_of_which_too_many_were_refused_waits_and_a_known_token_does_not(self, land: Land) -> None:
         held = Buckets(rate=1, size=2, most=3, clock=lambda: 100.0)
