@@ -111,6 +111,54 @@ _REQUESTED: Value = _object(
         emergency={"type": "boolean", "description": "Told to who signs; it changes nothing."},
     ),
 )
+_UID, _SIGNED = "9b2f6c1e-5d0a-4c55-9a57-3f0f6f0b8f11", "2026-12-31T00:00:00.000000Z"
+_ASKED: Value = {
+    "subject": {"type": "agent", "id": "hr-agent"},
+    "action": {"name": "write"},
+    "resource": {"type": "system", "id": "hr-prod"},
+    "denial": {"evaluation_id": "01a22d7c-25d4-7f83-b3f6-2937dfdd8e3a", "expires_at": "2026-11-30T18:24:00.596459Z"},
+    "context": {"business_justification": "the nightly sync needs it"},
+    "requested_access": {"requested_until": _SIGNED, "emergency": False},
+}
+_PENDING: Value = {
+    "task": {
+        "id": _UID,
+        "status": "pending",
+        "status_endpoint": f"https://gate.example.org{REQUESTS}/{_UID}",
+        "expires_at": "2026-12-03T17:24:00.691373Z",
+        "links": {
+            "ticket": "https://gate.example.org/admin/compliance/signoffrequest/3/change/",
+            "review": "https://gate.example.org/admin/compliance/signoffrequest/3/change/",
+            "cancel": f"https://gate.example.org{REQUESTS}/{_UID}/cancel",
+        },
+        "progress": {"current_step": 1, "total_steps": 2, "step_name": "system-owner", "awaiting": ["system_owner", "security"]},
+    }
+}
+_LINKS: Value = {name: address for name, address in _PENDING["task"]["links"].items() if name != "cancel"}
+_CLOSED: Value = {name: part for name, part in _PENDING["task"].items() if name != "progress"} | {"links": _LINKS}
+_APPROVED: Value = {
+    "task": {**_CLOSED, "status": "approved"},
+    "result": {
+        "mode": "reevaluate",
+        "approval": {
+            "id": "119fa6c9-a235-4998-b84a-f2e22c2c846c",
+            "approved_at": "2026-11-30T19:02:11.000000Z",
+            "approved_until": _SIGNED,
+            "state": "sha256:caf9dad0796b693d56e60e5307bdb0ddd210f8a169b7954463d0fe70a8fc861b",
+        },
+    },
+}
+_CANCELLED: Value = {"task": {**_CLOSED, "status": "cancelled"}}
+_EXAMPLES: Value = {
+    "request": {"waits for signatures": _PENDING},
+    "task": {"waits for signatures": _PENDING, "signed": _APPROVED},
+    "task_cancel": {"taken back": _CANCELLED},
+}
+_ANSWERS = {
+    "200": "The task as it stands.",
+    "201": "Filed, and closed by now: the same key was sent before.",
+    "202": "It waits for signatures. `Location` is where to look, `Retry-After` when.",
+}
 _ERRORS = {
     "400": "It is misshapen, the denial is not yours or not to this question, or no request would cure it.",
     "401": "The token is missing, unknown, expired or revoked.",
@@ -126,7 +174,8 @@ _ERRORS = {
 
 
 def _operation(name: str, words: str, told: str, *answers: str, errors: str) -> Value:
-    task = {"application/json": {"schema": {"$ref": "#/components/schemas/AccessTask"}}}
+    shown = {words: {"value": value} for words, value in _EXAMPLES[name].items()}
+    task = {"application/json": {"schema": {"$ref": "#/components/schemas/AccessTask"}, "examples": shown}}
     problem = {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/AccessProblem"}}}
     return {
         "operationId": f"access_{name}",
@@ -135,7 +184,7 @@ def _operation(name: str, words: str, told: str, *answers: str, errors: str) -> 
         "tags": ["access"],
         "security": [{"token": []}],
         "responses": {
-            **{status: {"description": "", "content": task} for status in answers},
+            **{status: {"description": _ANSWERS[status], "content": task} for status in answers},
             **{status: {"description": _ERRORS[status], "content": problem} for status in errors.split()},
         },
     }
@@ -158,7 +207,10 @@ def request_paths() -> Value:
         "202",
         errors="400 401 403 409 410 413 429 500 503",
     )
-    body = {"required": True, "content": {"application/json": {"schema": _REQUESTED}}}
+    body = {
+        "required": True,
+        "content": {"application/json": {"schema": _REQUESTED, "examples": {"what was denied": {"value": _ASKED}}}},
+    }
     look = _operation(
         "task",
         "Where a request stands",
@@ -166,7 +218,13 @@ def request_paths() -> Value:
         "200",
         errors="401 403 404 410 429 500 503",
     )
-    cancel = _operation("task_cancel", "Take one's own request back", "", "200", errors="400 401 403 404 409 410 429 500 503")
+    cancel = _operation(
+        "task_cancel",
+        "Take one's own request back",
+        "While it is pending. Its body is not read.",
+        "200",
+        errors="400 401 403 404 409 410 429 500 503",
+    )
     return {
         REQUESTS: {"post": {**file, "parameters": [key], "requestBody": body}},
         f"{REQUESTS}/{{id}}": {"get": {**look, "parameters": [uid]}},

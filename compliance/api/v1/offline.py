@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import HttpResponse
 from django.utils.http import http_date
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 
 from compliance.api.authentication import actor_of
@@ -20,7 +20,7 @@ from compliance.api.v1.systems import KEY
 from compliance.api.views import ApiView, existing
 from compliance.ledger import opa
 from compliance.ledger.note import SignerKey
-from compliance.ledger.offline import MEDIA_TYPE, MOST_LINES, bundle_tag, seal_statement
+from compliance.ledger.offline import MEDIA_TYPE, MOST_LINES, PAYLOAD_TYPE, bundle_tag, seal_statement
 from compliance.models import OfflineBundle
 from compliance.selectors.systems import find_system
 from compliance.services.offline import current_bundle, hand_out_bundle
@@ -34,6 +34,35 @@ IF_NONE_MATCH = Parameter(
     str,
     {"type": "string", "minLength": 1, "maxLength": 1_000},
     "The ETag of the bundle you hold: 304 while it is still the newest.",
+)
+
+
+HELD = OpenApiResponse(description="The bundle whose ETag you sent is still the newest.")
+ENVELOPE = {
+    "type": "object",
+    "required": ["payload", "payloadType", "signatures"],
+    "properties": {
+        "payload": {"type": "string", "format": "byte", "description": "The statement, in base64."},
+        "payloadType": {"type": "string", "enum": [PAYLOAD_TYPE]},
+        "signatures": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["keyid", "sig"],
+                "properties": {"keyid": {"type": "string"}, "sig": {"type": "string", "format": "byte"}},
+            },
+        },
+    },
+}
+EXAMPLE = OpenApiExample(
+    "shortened",
+    media_type=MEDIA_TYPE,
+    response_only=True,
+    value={
+        "payload": "eyJfdHlwZSI6Imh0dHBzOi8vaW4tdG90by5pby9TdGF0ZW1lbnQvdjEi…",
+        "payloadType": PAYLOAD_TYPE,
+        "signatures": [{"keyid": "gate.example.org/ledger+1a2b3c4d", "sig": "iQ/IPZpXtPcBplC6OKolP4…"}],
+    },
 )
 
 
@@ -122,12 +151,13 @@ class SystemBundle(_BundleView):
     form = Form("dsse", MEDIA_TYPE, _tag, seal_statement)
 
     @extend_schema(
-        responses={(200, MEDIA_TYPE): OpenApiTypes.BINARY, 304: None},
+        responses={(200, MEDIA_TYPE): OpenApiResponse(ENVELOPE, "The newest bundle.", examples=[EXAMPLE]), 304: HELD},
         description=(
             "What every subject version may do at the system now, as the gate would answer at this instant: a DSSE envelope over an "
             "in-toto statement of the type `urn:writegate:offline-bundle:v1`, signed by the key of the log, with the checkpoint it was "
             "made under, a serial number and an end. What cannot be decided without asking is left out. For tokens with the scope "
-            "`decide`, or `decide:SYSTEM`."
+            "`decide`, or `decide:SYSTEM`. `writegate bundle fetch --system hr-prod --out hr-prod.bundle "
+            "--key ledger.key.pub` fetches and verifies it."
         ),
     )
     def get(self, request: Request, key: str) -> HttpResponse:
@@ -140,10 +170,12 @@ class SystemOpaBundle(_BundleView):
     form = Form("opa", "application/gzip", _archive_tag, _archive)
 
     @extend_schema(
-        responses={(200, "application/gzip"): OpenApiTypes.BINARY, 304: None},
+        responses={(200, "application/gzip"): OpenApiResponse(OpenApiTypes.BINARY, "The newest bundle."), 304: HELD},
         description=(
             "The same list as a signed bundle of Open Policy Agent, with a policy that denies by default and from the bundle's end on. "
-            "Ask OPA for `data.writegate[SYSTEM].allow`, where `/` in the key is `~`, with the question of AuthZEN as its input."
+            "Ask OPA for `data.writegate[SYSTEM].allow`, where `/` in the key is `~`, with the question of AuthZEN as its input: "
+            '`{"input": {"subject": {"type": "agent", "id": "hr-agent"}, "action": {"name": "write"}, "resource": {"type": "system", '
+            '"id": "hr-prod"}}}`.'
         ),
     )
     def get(self, request: Request, key: str) -> HttpResponse:

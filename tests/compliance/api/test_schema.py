@@ -9,6 +9,7 @@ import pytest
 from django.contrib.staticfiles import finders
 from django.core.management import call_command
 from drf_spectacular.drainage import GENERATOR_STATS, reset_generator_stats
+from jsonschema import Draft202012Validator
 
 from compliance.api.authzen.denials import REQUESTS
 from compliance.api.authzen.discovery import ENDPOINTS
@@ -88,3 +89,19 @@ def test_the_doors_of_authzen_are_described_with_errors_in_text() -> None:
     for operation in (operation for path in requests for operation in paths[path].values()):
         for status, response in operation["responses"].items():
             assert list(response["content"]) == ["application/json" if status < "300" else "application/problem+json"], status
+
+
+@pytest.mark.django_db
+def test_the_examples_of_access_requests_are_as_the_schema_describes_them() -> None:
+    schema = json.loads(nobody().get("/api/schema/", {"format": "json"}).content)
+    seen = 0
+    for path, operations in schema["paths"].items():
+        if path.startswith(REQUESTS):
+            for operation in operations.values():
+                for part in [operation.get("requestBody", {}), *operation["responses"].values()]:
+                    for held in part.get("content", {}).values():
+                        check = Draft202012Validator({**held["schema"], "components": schema["components"]})
+                        for name, example in held.get("examples", {}).items():
+                            assert list(check.iter_errors(example["value"])) == [], (path, name)
+                            seen += 1
+    assert seen == 6
