@@ -23,7 +23,7 @@ allow if {
 # An alias means a version; so does a key with a number.
 meant contains line if {
 	input.subject.type == "alias"
-	some name in list.aliases[input.subject.id]
+	some name in list.aliases[input.subject.id][input.action.name]
 	some line in list.numbered[name]
 }
 

@@ -97,7 +97,8 @@ def place_of(system: str) -> str:
 
 def _list(statement: Statement) -> Mapping[str, Any]:
     """Return the list as the policy looks things up in it."""
-    keys, aliases = defaultdict(set), defaultdict(set)
+    keys: dict[str, set[str]] = defaultdict(set)
+    aliases: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     numbered = defaultdict(list)
     for line in statement.lines:
         name = f"{line.subject}@{line.version}"
@@ -106,9 +107,10 @@ def _list(statement: Statement) -> Mapping[str, Any]:
         if not _NUMBERED.match(line.subject):
             keys[line.subject].add(name)
         for alias in line.names:
-            aliases[alias].add(name)
+            # A name of one line says nothing of another one.
+            aliases[alias][line.action].add(name)
     return {
-        "aliases": {alias: sorted(names) for alias, names in aliases.items()},
+        "aliases": {alias: {action: sorted(names) for action, names in held.items()} for alias, held in aliases.items()},
         "expires_at_ns": _nanoseconds(statement.expires_at),
         "issued_at_ns": _nanoseconds(statement.issued_at),
         "keys": {key: sorted(names) for key, names in keys.items()},

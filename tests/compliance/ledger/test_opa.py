@@ -11,7 +11,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat, load_pem_private_key
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from regopy import Interpreter
 
@@ -215,6 +215,13 @@ NAMES = st.sampled_from([*SUBJECTS, "hr-agent@1", "hr-agent@2", "odd@9@1", "fast
     kind=st.sampled_from(["agent", "model", "subject", "alias"]),
     action=st.sampled_from(["write", "delete"]),
     stated=st.sampled_from(["", *(fingerprint(f"{subject}@{number}") for subject in SUBJECTS for number in (1, 2))]),
+)
+@example(
+    lines=[line("hr-agent", 1, action="write", names=("fast",)), line("hr-agent", 1, action="delete", names=())],
+    subject="fast",
+    kind="alias",
+    action="delete",
+    stated="",
 )
 def test_the_policy_and_the_client_answer_alike(lines: list[Any], subject: str, kind: str, action: str, stated: str) -> None:
     made = statement(*lines)
