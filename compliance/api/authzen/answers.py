@@ -1,6 +1,8 @@
 """How decisions are written: JSON, with their reasons."""
 
 import base64
+from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from compliance.api.authzen.denials import next_of, step_value
@@ -16,7 +18,7 @@ def decision_of(answer: Decided, *, observed: bool) -> dict[str, Any]:
     context: dict[str, Any] = {}
     if answer.uid is not None:
         context["evaluation_id"] = str(answer.uid)
-    context["evaluated_at"] = timestamp(answer.at)
+    context["evaluated_at"] = _written(answer.at)
     if found.reasons:
         context["reason"] = found.reasons[0].code.value
         context |= next_of(answer)
@@ -40,6 +42,12 @@ def decision_of(answer: Decided, *, observed: bool) -> dict[str, Any]:
     if answer.entry is not None:
         context["entry"] = {"id": str(answer.entry), "leaf_hash": base64.b64encode(answer.leaf_hash).decode("ascii")}
     return {"decision": found.allowed, "context": context}
+
+
+@lru_cache(maxsize=16)
+def _written(at: datetime) -> str:
+    """Return the instant that all answers of a batch share."""
+    return timestamp(at)
 
 
 def error_item(message: str) -> dict[str, Any]:
