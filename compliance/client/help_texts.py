@@ -62,6 +62,8 @@ examples:
   harness = "our-harness"
   harness_version = "2.1"
   models = ["claude-opus-4.8@1"]
+  prompts = ["prompts/**"]    # the default
+  tools = ["tools.json"]      # default: tools.json and mcp.json, as far as they are there
 
 exit codes: 0 done · 2 refused, or the arguments are wrong
 """

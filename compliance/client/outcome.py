@@ -32,8 +32,8 @@ def tell_findings(findings: object, err: TextIO, *, file: str = "") -> None:
     """Tell a service's findings, one a line, about `file` where it names the body."""
     for finding in (findings if isinstance(findings, list) else [])[:SHOWN_PROBLEMS]:
         if isinstance(finding, dict):
-            parts = [_place(finding, file), finding.get("message"), finding.get("hint")]
-            print("  " + " ".join(plain(part) for part in parts if part), file=err)
+            said = "; ".join(plain(part) for part in (finding.get("message"), finding.get("hint")) if part)
+            print("  " + " ".join(part for part in (plain(_place(finding, file)), said) if part), file=err)
 
 
 def plain(text: object) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from compliance.client.http import AddressRefused, NoAnswer, Reply, Server
 from compliance.client.options import server_of
-from compliance.client.outcome import COULD_NOT, DONE, REFUSED, Refused, explain, plain, tell_findings
+from compliance.client.outcome import COULD_NOT, DONE, REFUSED, Refused, counted, explain, plain, tell_findings
 
 PATH = "/api/v1/evidence/uploads"
 MAX_FILE_BYTES = 2 * 1024**3
@@ -157,11 +157,8 @@ def _tell(file: Sendable, upload: Mapping[str, Any], out: TextIO, err: TextIO) -
         raise Trouble(f"it was not read: {plain(upload['failure'])}")
     held = upload["held"]
     waiting = sum(held.values())
-    print(
-        f"{file.name}: {upload['taken']} observations taken in {upload['evidence']} pieces of evidence, {waiting} of them held, "
-        f"{upload['repeated']} pieces known already",
-        file=out,
-    )
+    taken = f"{counted(upload['taken'], 'observation')} taken in {counted(upload['evidence'], 'piece')} of evidence"
+    print(f"{file.name}: {taken}, {waiting} of them held, {counted(upload['repeated'], 'piece')} known already", file=out)
     print(f"  document  {file.digest}", file=out)
     for name, count in list(held.items())[:MAX_NAMES]:
         print(f"  held      {count} until somebody says whom `{plain(name)}` means", file=out)

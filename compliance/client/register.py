@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from compliance.client.fingerprint import Fingerprint, fingerprint
 from compliance.client.http import AddressRefused, NoAnswer, Reply, Server
 from compliance.client.options import read_token, server_address
-from compliance.client.outcome import COULD_NOT, DONE, REFUSED, Refused, explain, plain
+from compliance.client.outcome import COULD_NOT, DONE, REFUSED, Refused, counted, explain, plain
 
 PATH = "/api/v1/subjects"
 
@@ -100,8 +100,8 @@ def _print(found: Fingerprint, out: TextIO) -> None:
         ("fingerprint", found.digest),
         ("key", found.key),
         ("models", ", ".join(found.models) + ("" if found.closed else " (open: others may answer too)")),
-        ("prompts", f"{found.prompts.digest} ({len(found.prompts.files)} files)"),
-        ("tools", f"{found.tools.digest} ({len(found.tools.files)} files)"),
+        ("prompts", f"{found.prompts.digest} ({counted(len(found.prompts.files), 'file')})"),
+        ("tools", f"{found.tools.digest} ({counted(len(found.tools.files), 'file')})"),
         ("harness", f"{found.harness} {found.harness_version}"),
     ]
     for word, text in rows:

@@ -75,7 +75,7 @@ class TestServer:
         settings.write_text(settings.read_text().replace("model-a@1", "model-c"))
         code, out, err = run("register", directory, "--server", server, "--token-file", token)
         assert (code, out) == (2, "")
-        assert "`models[1]`: no model `model-c` did you mean `model-" in err
+        assert "`models[1]`: no model `model-c`; did you mean `model-" in err
         monkeypatch.setenv("WRITEGATE_TOKEN", "wg_wrong")
         code, out, err = run("register", directory, "--server", server)
         assert (code, out) == (2, "")

@@ -89,11 +89,11 @@ class TestServer:
         second = evidence(tmp_path / "second.json", "85", source=None)
         code, out, err = run("push", first, second, "--source", "lab")
         assert (code, err) == (0, "")
-        assert f"{first}: 1 observations taken in 1 pieces of evidence, 0 of them held, 0 pieces known already" in out
+        assert f"{first}: 1 observation taken in 1 piece of evidence, 0 of them held, 0 pieces known already" in out
         assert Evidence.objects.filter(source__key="lab").count() == 2
         assert Document.objects.filter(digest=f"sha256:{sha256(first.read_bytes()).hexdigest()}").exists()
         code, out, err = run("push", first, second, "--source", "lab")
-        assert (code, out.count("0 observations taken"), out.count("1 pieces known already")) == (0, 2, 2)
+        assert (code, out.count("0 observations taken"), out.count("1 piece known already")) == (0, 2, 2)
         assert Evidence.objects.count() == 2
 
     def test_a_repeated_run_gets_the_first_answer(self, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ class TestServer:
         assert code == 2
         assert f"{bad}, line {line}, `evidence[0].observations[0].value`:" in err
         assert "84 %" in err
-        assert f"{good}: 1 observations taken in 1 pieces of evidence" in out
+        assert f"{good}: 1 observation taken in 1 piece of evidence" in out
         assert Evidence.objects.count() == 1
         self.give(monkeypatch, signing.human("Rita Reader").person, "read")
         code, out, err = run("push", good, "--source", "lab")
@@ -240,7 +240,7 @@ def test_it_follows_how_far_a_file_is_read(tmp_path: Path, token: Path, monkeypa
         code, out, err = run("push", path, "--source", "lab", "--server", server, "--token-file", token)
     assert (code, err, len(seen)) == (0, "", len(looks))
     assert [line for line in out.splitlines() if "% read" in line] == [f"{path}: 40 % read", f"{path}: 60 % read"]
-    assert "50 observations taken in 1 pieces of evidence, 44 of them held, 0 pieces known already" in out
+    assert "50 observations taken in 1 piece of evidence, 44 of them held, 0 pieces known already" in out
     assert "2 until somebody says whom `m�0` means" in out
     assert "those of 2 further names" in out
 
