@@ -13,6 +13,13 @@ from evaluations.kernel import actor
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 OWN_APPS = ("evaluations", "policies", "compliance")
+NOT_IN_THE_TABLE = {
+    "WRITEGATE_DEBUG": "for work on the service itself",
+    "WRITEGATE_EMBEDDED_USER": "its error message names it, where root starts the embedded server",
+    "WRITEGATE_POSTGRES_BIN": "its error message names it, where no server came with the packages",
+    "WRITEGATE_QUEUE": "for tests that share a broker",
+    "WRITEGATE_STATIC_DIR": "the image sets it",
+}
 NOT_ROOMS = {"migrations", "templates", "static", "__pycache__"}
 NOT_IN_THE_GLOSSARY = {
     "DocumentPart": "a piece of a document",
@@ -53,6 +60,15 @@ def test_every_room_is_on_the_map(package: str) -> None:
     shown = section("The map of the house").split(f"{package}/", 1)[1].split("\n```", 1)[0]
     shown = re.split(r"\n(?=\w+/ )", shown)[0]
     assert rooms <= set(re.findall(r"(\w+)/", shown)), package
+
+
+def test_every_variable_that_the_service_reads_is_in_the_readme_or_says_why_not() -> None:
+    files = [*(ROOT / "compliance").glob("*.py"), ROOT / "compliance" / "management" / "commands" / "serve.py"]
+    read = {name for path in files for name in re.findall(r"\"(WRITEGATE_[A-Z_]*[A-Z])\"", path.read_text(encoding="utf-8"))}
+    assert len(read) > 30
+    named = set(re.findall(r"`(WRITEGATE_[A-Z_]*[A-Z])`", section("Running it for real")))
+    assert read - named == set(NOT_IN_THE_TABLE)
+    assert named - read <= {"WRITEGATE_SOURCE_KEY"}
 
 
 def test_every_command_of_the_readme_exists() -> None:
