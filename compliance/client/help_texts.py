@@ -5,7 +5,7 @@ examples:
   writegate check --help
   writegate check --subject hr-agent --system hr-prod --server https://gate.example.org --token-file /run/secrets/writegate
 
-exit codes: each command's --help tells its own; 2 always means that the arguments are wrong, or that what was given is refused
+exit codes: each command's --help tells its own; 0 is the only yes, and wrong arguments end with 2
 """
 
 VERIFY = """\

@@ -150,9 +150,9 @@ _APPROVED: Value = {
 }
 _CANCELLED: Value = {"task": {**_CLOSED, "status": "cancelled"}}
 _EXAMPLES: Value = {
-    "request": {"waits for signatures": _PENDING},
-    "task": {"waits for signatures": _PENDING, "signed": _APPROVED},
-    "task_cancel": {"taken back": _CANCELLED},
+    "request": {"201": {"signed": _APPROVED}, "202": {"waits for signatures": _PENDING}},
+    "task": {"200": {"waits for signatures": _PENDING, "signed": _APPROVED}},
+    "task_cancel": {"200": {"taken back": _CANCELLED}},
 }
 _ANSWERS = {
     "200": "The task as it stands.",
@@ -174,8 +174,11 @@ _ERRORS = {
 
 
 def _operation(name: str, words: str, told: str, *answers: str, errors: str) -> Value:
-    shown = {words: {"value": value} for words, value in _EXAMPLES[name].items()}
-    task = {"application/json": {"schema": {"$ref": "#/components/schemas/AccessTask"}, "examples": shown}}
+    schema = {"$ref": "#/components/schemas/AccessTask"}
+    tasks = {
+        status: {"application/json": {"schema": schema, "examples": {title: {"value": task} for title, task in shown.items()}}}
+        for status, shown in _EXAMPLES[name].items()
+    }
     problem = {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/AccessProblem"}}}
     return {
         "operationId": f"access_{name}",
@@ -184,7 +187,7 @@ def _operation(name: str, words: str, told: str, *answers: str, errors: str) -> 
         "tags": ["access"],
         "security": [{"token": []}],
         "responses": {
-            **{status: {"description": _ANSWERS[status], "content": task} for status in answers},
+            **{status: {"description": _ANSWERS[status], "content": tasks[status]} for status in answers},
             **{status: {"description": _ERRORS[status], "content": problem} for status in errors.split()},
         },
     }
