@@ -92,8 +92,11 @@ class Bundle:
     @classmethod
     def read(cls, data: bytes, *, system: str, keys: Iterable[VerifierKey], state: Path, prove: Prove | None = None) -> "Bundle":
         """Return the bundle that bytes are, as `open` does. `prove` is asked before anything is kept, and may raise `Refused`."""
-        bundle = cls.verified(data, system=system, keys=keys)
+        bundle = cls._opened(data, system, keys, None)
         with remembering(state, system) as memory:
+            if bundle.is_past():
+                memory.keep(memory.seen.ended(bundle.statement))
+            bundle.check_time()
             after = bundle.seen_after(memory.seen)
             if prove is not None:
                 prove(memory.seen, bundle.checkpoint)
@@ -105,6 +108,13 @@ class Bundle:
         cls, data: bytes, *, system: str, keys: Iterable[VerifierKey], clock: Callable[[], datetime] | None = None
     ) -> "Bundle":
         """Return the bundle that bytes are, without asking what was seen before. Raises `BundleRefused`."""
+        bundle = cls._opened(data, system, keys, clock)
+        bundle.check_time()
+        return bundle
+
+    @classmethod
+    def _opened(cls, data: bytes, system: str, keys: Iterable[VerifierKey], clock: Callable[[], datetime] | None) -> "Bundle":
+        """Return the bundle that bytes are, whether it counts now or not. Raises `BundleRefused`."""
         known = list(keys)
         try:
             envelope = open_statement(data, known)
@@ -116,9 +126,7 @@ class Bundle:
             raise BundleRefused("wrong_system", f"it is the bundle of `{statement.system}`, not of `{system}`")
         if not timedelta(0) < statement.expires_at - statement.issued_at <= timedelta(seconds=MAX_SECONDS):
             raise BundleRefused("not_a_bundle", f"it counts for other than up to {MAX_SECONDS} seconds")
-        bundle = cls(statement, bundle_tag(sha256(envelope.payload).hexdigest(), envelope.key), checkpoint, clock or _clock())
-        bundle._check_time(bundle._clock())
-        return bundle
+        return cls(statement, bundle_tag(sha256(envelope.payload).hexdigest(), envelope.key), checkpoint, clock or _clock())
 
     def check(
         self,
@@ -163,6 +171,14 @@ class Bundle:
             return [line for line in own if line.version == int(numbered[2])]
         stated = [line for line in own if question.fingerprint == line.fingerprint]
         return stated or [line for line in own if line.runs]
+
+    def is_past(self) -> bool:
+        """True where this machine's clock is at the bundle's end, or behind it."""
+        return self._clock() >= self.statement.expires_at
+
+    def check_time(self) -> None:
+        """Raise `BundleRefused` unless the bundle counts now."""
+        self._check_time(self._clock())
 
     def _check_time(self, at: datetime) -> None:
         told = self.statement

@@ -1,7 +1,8 @@
 """What an enforcement point remembers of the bundles it saw, in a file: that none goes back, neither the serial number nor the clock.
 
-The file holds, by system, the newest serial number and which bundle bore it, the newest checkpoint of the log, and the latest time that
-was ever read off this machine's clock. It is not secret, and whoever can write it can make the enforcement point forget.
+The file holds, by system, the newest serial number and which bundle bore it or that it was past its end, the newest checkpoint of the
+log, and the latest time at which a bundle counted by this machine's clock. It is not secret, and whoever can write it can make the
+enforcement point forget.
 """
 
 import json
@@ -23,6 +24,8 @@ if sys.platform != "win32":
     import fcntl
 
 MAX_BYTES = 1024 * 1024
+ENDED = "ended"
+"""Stands for the tag of a bundle that was seen to be past its end."""
 
 
 class Older(Exception):
@@ -45,6 +48,8 @@ class Seen:
             raise Older(f"this machine's clock is behind {self.at}, which it has shown already: it was set back")
         if statement.serial < self.serial:
             raise Older(f"the bundle has the serial number {statement.serial}, and {self.serial} was seen already")
+        if statement.serial == self.serial and self.tag == ENDED:
+            raise Older(f"the bundle {self.serial} had ended when it was last looked at: this machine's clock was set back")
         if statement.serial == self.serial and tag != self.tag:
             raise Older(f"another bundle with the serial number {self.serial} was seen already")
         root = encode_hash(checkpoint.root)
@@ -54,6 +59,10 @@ class Seen:
             raise Older(f"the log had another root when it had {self.size} entries: it was forked")
         latest = max(self.at, write_instant(at))
         return replace(self, serial=statement.serial, tag=tag, size=checkpoint.size, root=root, at=latest)
+
+    def ended(self, statement: Statement) -> "Seen":
+        """Return what is to be remembered of a bundle that is past its end: no clock that is set back has it count again."""
+        return self if statement.serial < self.serial else replace(self, serial=statement.serial, tag=ENDED)
 
 
 @contextmanager

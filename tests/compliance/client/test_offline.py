@@ -158,11 +158,14 @@ ODD: dict[str, tuple[Callable[[], bytes], str]] = {
 }
 
 
+PAST = ("expired", "ends this instant")
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_nothing_odd_is_a_bundle(name: str, state: Path) -> None:
     make, code = ODD[name]
     assert refusal(make(), state) == code
-    assert not state.exists()
+    assert state.exists() is (name in PAST), "that one ended is remembered, and nothing else"
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
@@ -239,6 +242,21 @@ def test_a_clock_that_was_set_back_does_not_make_an_old_bundle_young(state: Path
 
     with remembering(state, "hr-prod") as memory, pytest.raises(BundleRefused, match="set back"):
         bundle.seen_after(memory.seen)
+
+
+def test_a_bundle_that_was_seen_to_be_past_its_end_counts_by_no_clock_again(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, at = sealed(statement(line())), [datetime.now(UTC)]
+    monkeypatch.setattr("compliance.client.offline._clock", lambda: lambda: at[0])
+    assert read(data, state).check("hr-agent")
+    at[0] += timedelta(seconds=301)
+    assert refusal(data, state) == "out_of_date"
+    at[0] -= timedelta(seconds=300)
+    assert refusal(data, state) == "older"
+    assert read(sealed(statement(line(), serial=8)), state).check("hr-agent"), "the next one counts"
+    at[0] += timedelta(seconds=301)
+    assert refusal(data, state) == "out_of_date"
+    at[0] -= timedelta(seconds=300)
+    assert read(sealed(statement(line(), serial=8)), state.with_name("other")).check("hr-agent")
 
 
 def test_a_bundle_that_is_held_ends_while_it_is_held() -> None:
