@@ -123,8 +123,12 @@ def origin_of(sight: Sight, request: SignOffRequest) -> Origin | None:
     ):
         return None
     denial = UUID(found[1])
-    emergency = EMERGENCY in request.reason.split("\n\n")
-    return Origin(denial, visible_decisions(sight).filter(uid=denial).first(), emergency)
+    return Origin(denial, visible_decisions(sight).filter(uid=denial).first(), called_emergency(request))
+
+
+def called_emergency(request: SignOffRequest) -> bool:
+    """True where the reason of a machine's request says that its caller calls it an emergency."""
+    return EMERGENCY in request.reason.split("\n\n")
 
 
 def _progress(request: SignOffRequest, at: datetime) -> Progress:
