@@ -6,7 +6,7 @@ asked about. So nothing is kept twice, and what an approval is worth is read whe
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -165,13 +165,23 @@ def approval_value(task: Task) -> dict[str, Any]:
     }
 
 
-def word_for_approval(sight: Sight, approval: Any, asked: Presented | None, *, waits: bool, at: datetime) -> str:
+def find_approved(sight: Sight, approvals: Iterable[Any]) -> Mapping[UUID, Grant]:
+    """Return the grants that approvals are of, by id, as far as somebody sees them; however many there are, in as many queries."""
+    rows = visible_grants(sight).filter(request__kind=RequestKind.GRANT, request__dossier__isnull=False)
+    named = {uid for uid in map(_id_of, approvals) if uid is not None}
+    found = rows.select_related("subject_version__subject", "request__dossier").prefetch_related("grant_systems__system")
+    return {grant.uid: grant for grant in found.filter(uid__in=named)} if named else {}
+
+
+def word_for_approval(
+    approved: Mapping[UUID, Grant], approval: Any, asked: Presented | None, *, waits: bool, at: datetime
+) -> str:
     """Return the profile's reason for a denial to which an approval was presented, "" where none of its reasons is why.
 
-    `asked` is None where the gate found nobody or nothing; `waits` says that the denial passes by itself. An approval that somebody
-    does not see is one that is not there.
+    `approved` is what `find_approved` found. `asked` is None where the gate found nobody or nothing; `waits` says that the denial
+    passes by itself. An approval that somebody does not see is one that is not there.
     """
-    grant = _find_grant(sight, approval)
+    grant = _presented(approved, approval)
     if grant is None:
         return "approval_unverifiable"
     standing = standing_of(grant, at=at).status
@@ -184,15 +194,18 @@ def word_for_approval(sight: Sight, approval: Any, asked: Presented | None, *, w
     return "" if waits else "policy_denied"
 
 
-def _find_grant(sight: Sight, approval: Any) -> Grant | None:
+def _id_of(approval: Any) -> UUID | None:
     if not isinstance(approval, dict) or not isinstance(approval.get("id"), str):
         return None
     try:
-        uid = UUID(approval["id"])
+        return UUID(approval["id"])
     except ValueError:
         return None
-    rows = visible_grants(sight).filter(request__kind=RequestKind.GRANT)
-    grant = rows.select_related("subject_version__subject", "request__dossier").filter(uid=uid).first()
+
+
+def _presented(approved: Mapping[UUID, Grant], approval: Any) -> Grant | None:
+    uid = _id_of(approval)
+    grant = None if uid is None else approved.get(uid)
     if grant is None or grant.request is None or grant.request.dossier is None:
         return None
     return grant if approval.get("state", grant.request.dossier.digest) == grant.request.dossier.digest else None
@@ -202,4 +215,4 @@ def _covers(grant: Grant, asked: Presented) -> bool:
     version = grant.subject_version
     if (version.subject.key, version.number) != (asked.subject, asked.version) or asked.action not in grant.actions:
         return False
-    return grant.grant_systems.filter(system__key=asked.system).exists()
+    return asked.system in {link.system.key for link in grant.grant_systems.all()}

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import orjson
 from django.db import DEFAULT_DB_ALIAS, Error, connections
@@ -17,8 +18,9 @@ from compliance.api.authzen.frame import Outgoing
 from compliance.api.authzen.reading import Members
 from compliance.api.sighted import systems_of
 from compliance.deciding.next_steps import NextAction
+from compliance.models import Grant
 from compliance.selectors.access import find_live_token
-from compliance.selectors.access_tasks import Presented, word_for_approval
+from compliance.selectors.access_tasks import Presented, find_approved, word_for_approval
 from compliance.selectors.sight import Sight, sight_of
 from compliance.vocabulary import Scope
 from evaluations.kernel.clock import now
@@ -70,16 +72,20 @@ def _told(sight: Sight, body: Members, value: dict[str, Any], at: datetime) -> b
     answers = value.get("evaluations")
     # A context inside an item takes the place of the one beside the list; a batch may end before its last item.
     items = [body] if answers is None else [item if _has_context(item) else body for item in body["evaluations"]]
-    for item, answer in zip(items, [value] if answers is None else answers, strict=False):
-        approval = _approval_in(item)
-        if approval is not None and not answer["decision"] and "error" not in answer["context"]:
-            _tell(sight, approval, answer["context"], at)
+    presented = [
+        (approval, answer["context"])
+        for item, answer in zip(items, [value] if answers is None else answers, strict=False)
+        if (approval := _approval_in(item)) is not None and not answer["decision"] and "error" not in answer["context"]
+    ]
+    approved = find_approved(sight, [approval for approval, _ in presented])
+    for approval, context in presented:
+        _tell(approved, approval, context, at)
     return orjson.dumps(value)
 
 
-def _tell(sight: Sight, approval: Any, context: dict[str, Any], at: datetime) -> None:
+def _tell(approved: Mapping[UUID, Grant], approval: Any, context: dict[str, Any], at: datetime) -> None:
     waits = context["next_action"] == NextAction.RETRY
-    word = word_for_approval(sight, approval, _asked(context), waits=waits, at=at)
+    word = word_for_approval(approved, approval, _asked(context), waits=waits, at=at)
     if word:
         context["reason"] = word
 

@@ -452,6 +452,16 @@ class TestAsking_again:  # noqa: N801
         assert [one["decision"] for one in told] == [True, False, False, False]
         assert [one["context"].get("reason") for one in told] == [None, "unknown_subject", "out_of_scope", None]
 
+    def test_many_cost_no_more_queries_than_one(self, land: Land, django_assert_max_num_queries: Any) -> None:
+        uid, grant = land.signed()
+        approval = land.approval(uid)
+        suspend_grant(actor=signing.actor_of(land.ground.security), grant=grant, reason="odd")
+        others = [{"context": {"approval": {"id": f"00000000-0000-4000-8000-{number:012}"}}} for number in range(100)]
+        body = {**question(), "context": {"approval": approval}, "evaluations": [{}] * 100 + others}
+        with django_assert_max_num_queries(8):
+            told = land.agent.send("evaluations", body).json()["evaluations"]
+        assert [one["context"]["reason"] for one in told] == ["policy_denied"] * 100 + ["approval_unverifiable"] * 100
+
     def test_what_is_no_question_stays_what_it_is(self, land: Land) -> None:
         body = {**question(), "context": {"approval": {"id": "apr_1"}}, "evaluations": [{}, 5, None]}
         told = land.agent.send("evaluations", body).json()["evaluations"]
