@@ -135,7 +135,7 @@ class SignOffRequestAdmin(SigningPages, DefiningPages, SightedAdmin):
     @admin.display(description="asked by")
     def by(self, row: Any) -> Cell:
         by = row.shown_person.__html__()
-        return by if by_herself(row) else format_html('{} <span class="wg-quiet">by a machine</span>', by)
+        return by if by_herself(row) else format_html('<span>{} <span class="wg-quiet">by a machine</span></span>', by)
 
     @admin.display(description="time to sign", ordering="expires_at")
     def time(self, row: Any) -> str:
