@@ -1,10 +1,11 @@
 """The doors of AuthZEN in the published description: written by hand, as they are no views of the framework that makes the rest."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from compliance.api.authzen.discovery import ENDPOINTS
 from compliance.api.authzen.frame import TEXT
+from compliance.api.authzen.openapi_examples import ALLOW, BATCH, DENY, QUESTION, SEARCHES, found_page
 from compliance.api.authzen.openapi_requests import NEXT, request_paths
 from compliance.api.authzen.openapi_requests import SCHEMAS as REQUEST_SCHEMAS
 from compliance.api.authzen.reading import MOST_ACTION, MOST_BYTES, MOST_DEPTH, MOST_ID, MOST_ITEMS
@@ -133,8 +134,17 @@ _ERRORS: Mapping[str, str] = {
 }
 
 
-def _operation(name: str, summary: str, body: Value, answer: Value, unavailable: Value) -> Value:
+class _Shown(NamedTuple):
+    """Examples of a door: a body, and answers by title."""
+
+    body: Value
+    answers: Mapping[str, Value]
+
+
+def _operation(name: str, summary: str, body: Value, answer: Value, unavailable: Value, shown: _Shown) -> Value:
     sentence = {TEXT: {"schema": {"type": "string"}}}
+    asked = {"schema": body, "examples": {"an agent and a system": {"value": shown.body}}}
+    answered = {"schema": answer, "examples": {title: {"value": value} for title, value in shown.answers.items()}}
     return {
         "operationId": f"access_{name}",
         "summary": summary,
@@ -148,10 +158,10 @@ def _operation(name: str, summary: str, body: Value, answer: Value, unavailable:
                 "description": "Comes back, and stands in the record; made here where there is none.",
             }
         ],
-        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+        "requestBody": {"required": True, "content": {"application/json": asked}},
         "security": [{"token": []}],
         "responses": {
-            "200": {"description": "", "content": {"application/json": {"schema": answer}}},
+            "200": {"description": "", "content": {"application/json": answered}},
             **{status: {"description": words, "content": sentence} for status, words in _ERRORS.items()},
             "503": {"description": "There is no database to ask; the answer is no.", "content": unavailable},
         },
@@ -165,10 +175,20 @@ def _operations() -> Value:
     many["properties"] = {"evaluations": {"type": "array", "items": _ref("AccessDecision")}}
     found: Value = {
         "/access/v1/evaluation": _operation(
-            "evaluation", "May this subject do this to that system, now?", _QUESTION, _ref("AccessDecision"), denial
+            "evaluation",
+            "May this subject do this to that system, now?",
+            _QUESTION,
+            _ref("AccessDecision"),
+            denial,
+            _Shown(QUESTION, {"an allow": ALLOW, "a denial that people can sign": DENY}),
         ),
         "/access/v1/evaluations": _operation(
-            "evaluations", "Many questions at once", _BATCH, {"anyOf": [many, _ref("AccessDecision")]}, denial
+            "evaluations",
+            "Many questions at once",
+            _BATCH,
+            {"anyOf": [many, _ref("AccessDecision")]},
+            denial,
+            _Shown(BATCH, {"an answer an item": {"evaluations": [ALLOW, DENY]}}),
         ),
     }
     for sought, words in (
@@ -176,7 +196,11 @@ def _operations() -> Value:
         ("resource", "Where may it do this?"),
         ("action", "What may it do?"),
     ):
-        found[f"/access/v1/search/{sought}"] = _operation(f"search_{sought}", words, _search(sought), _found(sought), sentence)
+        asked, results = SEARCHES[sought]
+        shown = _Shown(asked, {"the only page": found_page(results)})
+        found[f"/access/v1/search/{sought}"] = _operation(
+            f"search_{sought}", words, _search(sought), _found(sought), sentence, shown
+        )
     return found
 
 

@@ -12,6 +12,7 @@ from django.db import OperationalError
 from django.test import Client
 
 from compliance.api.authzen import reading
+from compliance.api.authzen.openapi_examples import ALLOW, BATCH, DENY, QUESTION, SEARCHES, found_page
 from compliance.client.answers import Question, judge
 from compliance.models import Decision, Grant, LedgerEntry, ServiceToken
 from compliance.services.accounts import deactivate_account
@@ -218,3 +219,31 @@ class TestTransport:
 def test_a_person_without_an_account_asks_nothing_any_more(doors: Doors, granted: signing.Ground) -> None:
     deactivate_account(actor=signing.actor_of(administrator()), user=granted.asker, reason="she left")
     assert doors.send("evaluation", question()).status_code == 401
+
+
+# --- the published examples
+
+
+def test_an_example_holds_what_an_answer_holds(granted: signing.Ground, doors: Doors, settings: Any) -> None:
+    settings.PUBLIC_URL = "https://gate.example.org"
+    (model_b,) = world.register("model-b")
+    world.submit(world.submission("model-b", world.observation("93")))
+    world.judge_all()
+    assert model_b.number == 1
+    for asked, example in ((question(), ALLOW), (question("model-b"), DENY)):
+        told = doors.send("evaluation", asked).json()
+        assert told["decision"] is example["decision"]
+        assert told["context"].keys() == example["context"].keys()
+        for member in ("subject", "entry", "access_request"):
+            assert told["context"].get(member, {}).keys() == example["context"].get(member, {}).keys()
+        for member in ("policies", "reasons"):
+            (each, *_), (shown, *_) = (held["context"][member] or [{}] for held in (told, example))
+            assert each.keys() == shown.keys()
+
+
+def test_an_example_is_taken_at_its_door(doors: Doors) -> None:
+    assert doors.send("evaluation", QUESTION).status_code == 200
+    assert len(doors.decisions(BATCH)) == 2
+    for sought, (asked, results) in SEARCHES.items():
+        answer = doors.send(f"search/{sought}", asked)
+        assert (answer.status_code, answer.json().keys()) == (200, found_page(results).keys())
