@@ -206,6 +206,7 @@ SIGN_OFF_FLOORS = {
     # Who proposes is one person, who signs another.
     "metric": (("evidence-stewards", "evidence_steward", 1),),
     "benchmark": (("evidence-stewards", "evidence_steward", 1),),
+    "source": (("evidence-stewards", "evidence_steward", 1),),
     "break_glass_review": (("system-owner", "system_owner", 1), ("security", "security", 1)),
 }
 SIGN_OFF_MINUTES = 5

@@ -86,6 +86,7 @@ class RequestKind(models.TextChoices):
     RULING = "ruling", "ruling"
     METRIC = "metric", "metric"
     BENCHMARK = "benchmark", "benchmark"
+    SOURCE = "source", "source"
     BREAK_GLASS_REVIEW = "break_glass_review", "break-glass review"
 
 

@@ -30,6 +30,7 @@ from compliance.services.filing import (
     request_reinstatement,
     request_renewal,
     request_ruling,
+    request_source,
     request_waiver,
 )
 from compliance.services.requests import MAX_TEXT
@@ -37,8 +38,8 @@ from compliance.vocabulary import RequestKind, Scope
 from evaluations.importers.fields import MAX_NOTE_LENGTH, closest, shown
 from evaluations.kernel.names import KEY_MAX_LENGTH
 from evaluations.models import Evidence, SubjectVersion
-from evaluations.services.definitions import BENCHMARK_MEMBERS, MAX_METRICS, METRIC_MEMBERS
-from evaluations.vocabulary import Better, Domain, Exposure, Level, MetricFamily, RulingKind, Unit
+from evaluations.services.definitions import BENCHMARK_MEMBERS, MAX_METRICS, MAX_TRUST_REASON, METRIC_MEMBERS, SOURCE_MEMBERS
+from evaluations.vocabulary import Better, Domain, Exposure, Level, MetricFamily, RulingKind, TrustTier, Unit
 from policies.models import Policy, PolicyVersion, System
 
 MAX_WAIVERS = 50
@@ -274,6 +275,13 @@ def _benchmark(asking: Asking) -> SignOffRequest:
     return request_benchmark(version=asking.given(BENCHMARK_MEMBERS), reason=reason, **asking.act)
 
 
+def _source(asking: Asking) -> SignOffRequest:
+    within_scope(asking.request, ())
+    reason = asking.reason()
+    asking.done()
+    return request_source(source=asking.given(SOURCE_MEMBERS), reason=reason, **asking.act)
+
+
 def _words(choices: Any) -> dict[str, Any]:
     return {"type": "string", "enum": list(choices.values)}
 
@@ -373,6 +381,18 @@ KINDS: Mapping[str, AskedKind] = {
         },
         ("benchmark", "version", "metrics", "reason"),
         _benchmark,
+    ),
+    RequestKind.SOURCE: AskedKind(
+        {
+            "key": {**KEY_SCHEMA, "description": "The source's key; a new one is registered with its first trust."},
+            "title": {**_TEXT, "description": "Required for a new source; of a known one it stays as it is."},
+            "publisher": {"type": "string", "maxLength": 200},
+            "url": {"type": "string", "maxLength": 500, "description": "An https address."},
+            "tier": {**_words(TrustTier), "description": "How far it is trusted from the last signature on, weakest first."},
+            "reason": {**REASON, "maxLength": MAX_TRUST_REASON},
+        },
+        ("key", "tier", "reason"),
+        _source,
     ),
 }
 """What may be asked for here. The review of a break-glass is filed with it."""

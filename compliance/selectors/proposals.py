@@ -129,6 +129,23 @@ class BenchmarkProposal(NamedTuple):
         return cls(**{**value, "metrics": tuple(value["metrics"])})
 
 
+class SourceProposal(NamedTuple):
+    """A source, and how far it is trusted; what is said of the source itself counts where it is not registered yet."""
+
+    key: str
+    title: str
+    publisher: str
+    url: str
+    tier: str
+
+    def to_bytes(self) -> bytes:
+        return canonical_bytes(self._asdict())
+
+    @classmethod
+    def read(cls, content: bytes) -> "SourceProposal":
+        return cls(**json.loads(content))
+
+
 NOTHING_MORE = canonical_bytes({})
 """The proposal of a request whose kind and object say it all."""
 

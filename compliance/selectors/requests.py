@@ -25,7 +25,14 @@ from evaluations.kernel.actor import ActorKind
 from evaluations.kernel.canonical import digest
 
 VERDICTS = (Meaning.APPROVED, Meaning.ACCEPTED_RESIDUAL_RISK, Meaning.REJECTED)
-ABOUT_NO_SYSTEM = (RequestKind.ACTIVATION, RequestKind.BINDING, RequestKind.RULING, RequestKind.METRIC, RequestKind.BENCHMARK)
+ABOUT_NO_SYSTEM = (
+    RequestKind.ACTIVATION,
+    RequestKind.BINDING,
+    RequestKind.RULING,
+    RequestKind.METRIC,
+    RequestKind.BENCHMARK,
+    RequestKind.SOURCE,
+)
 """The kinds of requests that may name no system."""
 
 

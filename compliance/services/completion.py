@@ -7,7 +7,14 @@ from uuid import UUID
 
 from compliance.models import Dossier, QuorumFactor, Seat, SignOffRequest, Waiver
 from compliance.selectors.dossiers.base import Built
-from compliance.selectors.proposals import AccessProposal, BenchmarkProposal, BindingProposal, MetricProposal, RulingProposal
+from compliance.selectors.proposals import (
+    AccessProposal,
+    BenchmarkProposal,
+    BindingProposal,
+    MetricProposal,
+    RulingProposal,
+    SourceProposal,
+)
 from compliance.selectors.signers import QuorumState
 from compliance.services.grants import apply_carry_on, apply_make_grant
 from compliance.services.requests import RequestClosed, apply_close_request
@@ -20,6 +27,7 @@ from evaluations.services.benchmarks import (
     apply_register_metric,
 )
 from evaluations.services.evidence import apply_rule_on_evidence
+from evaluations.services.sources import apply_assign_trust, apply_register_source
 from policies.models import Policy, System
 from policies.services.activations import apply_activate_policy_version
 from policies.services.bindings import apply_bind
@@ -139,6 +147,13 @@ def _define_benchmark(done: Completed) -> None:
     apply_register_benchmark_version(actor=done.actor, benchmark=benchmark, sign_off_request=done.request.uid, **told)
 
 
+def _trust_source(done: Completed) -> None:
+    told = SourceProposal.read(bytes(done.request.proposal))._asdict()
+    tier = told.pop("tier")
+    source = apply_register_source(actor=done.actor, **told)
+    apply_assign_trust(actor=done.actor, source=source, tier=tier, reason=done.request.reason, sign_off_request=done.request.uid)
+
+
 def _review(done: Completed) -> None:
     """A review changes nothing: that it took place, and what was said, is the effect."""
 
@@ -160,5 +175,6 @@ _EFFECTS: dict[RequestKind, Callable[[Completed], None]] = {
     RequestKind.RULING: _rule,
     RequestKind.METRIC: _define_metric,
     RequestKind.BENCHMARK: _define_benchmark,
+    RequestKind.SOURCE: _trust_source,
     RequestKind.BREAK_GLASS_REVIEW: _review,
 }

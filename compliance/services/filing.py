@@ -14,6 +14,7 @@ from compliance.selectors.proposals import (
     BindingProposal,
     MetricProposal,
     RulingProposal,
+    SourceProposal,
 )
 from compliance.selectors.running import running_version
 from compliance.services.idempotency import apply_claim_request, apply_keep_request
@@ -25,7 +26,7 @@ from evaluations.kernel.errors import DomainError, ErrorKind, InputRefused, Prob
 from evaluations.kernel.services import service
 from evaluations.models import Evidence, SubjectVersion
 from evaluations.services.benchmarks import metric_digest
-from evaluations.services.definitions import read_benchmark_version, read_metric
+from evaluations.services.definitions import read_benchmark_version, read_metric, read_source
 from evaluations.vocabulary import RulingKind
 from policies.models import Policy, PolicyVersion, System
 from policies.services.bindings import check_binding
@@ -231,6 +232,18 @@ def request_benchmark(
     told = {**entry._asdict(), **entry.versions[0]._asdict(), "benchmark": entry.key}
     proposal = BenchmarkProposal(**{name: told[name] for name in BenchmarkProposal._fields})
     asked = Asked(RequestKind.BENCHMARK, proposal.to_bytes())
+    return _Filing(actor, asked, reason, idempotency_key, request_id).known_or_filed()
+
+
+@service(refused="request.refused")
+def request_source(
+    *, actor: Actor, source: Mapping[str, Any], reason: str, idempotency_key: str | None = None, request_id: str = ""
+) -> SignOffRequest:
+    """Ask that a source is trusted as far as a tier says, and registered if it is new. `source` is what `read_source` reads."""
+    entry = read_source(source, reason=reason)
+    told = entry._asdict()
+    proposal = SourceProposal(**{name: told[name] for name in SourceProposal._fields})
+    asked = Asked(RequestKind.SOURCE, proposal.to_bytes())
     return _Filing(actor, asked, reason, idempotency_key, request_id).known_or_filed()
 
 

@@ -19,6 +19,8 @@ def question_of(value: Mapping[str, Any]) -> str:
         return f"Shall the metric {asked['metric']} be {'registered' if asked['replaces'] is None else 'defined anew'}?"
     if value["kind"] == RequestKind.BENCHMARK:
         return f"Shall {asked['benchmark']} {asked['version']} be registered as a benchmark?"
+    if value["kind"] == RequestKind.SOURCE:
+        return f"Shall the source {asked['source']} be trusted as {asked['tier']}, until now {asked['replaces'] or 'not at all'}?"
     if "systems" in asked:
         systems = " and ".join(system["title"] or system["key"] for system in asked["systems"])
         until = asked["ends_at"][:10]

@@ -32,6 +32,7 @@ MAY_ASK: Mapping[str, tuple[Role, ...]] = {
     RequestKind.RULING: (Role.EVIDENCE_STEWARD,),
     RequestKind.METRIC: (Role.EVIDENCE_STEWARD,),
     RequestKind.BENCHMARK: (Role.EVIDENCE_STEWARD,),
+    RequestKind.SOURCE: (Role.EVIDENCE_STEWARD,),
 }
 """Which roles may ask for what. Asking and signing are apart: nobody signs what she asked for."""
 

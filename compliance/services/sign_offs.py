@@ -321,7 +321,7 @@ def _hold(request: SignOffRequest, account: User | None) -> tuple[SignOffRequest
     _lock_signers(held, account)
     if held.grant_id is not None:
         list(Grant.objects.select_for_update(no_key=True).filter(pk=held.grant_id).values_list("pk", flat=True))
-    if held.kind in (RequestKind.METRIC, RequestKind.BENCHMARK):
+    if held.kind in (RequestKind.METRIC, RequestKind.BENCHMARK, RequestKind.SOURCE):
         apply_hold_registry()
     at = now()
     if at >= held.expires_at:

@@ -27,12 +27,16 @@ class Source(State):
 
 
 class TrustAssignment(Fact):
-    """Fact. How far a source is trusted from here on. The newest one known counts; a source without one qualifies for nothing."""
+    """Fact. How far a source is trusted from here on. The newest one known counts; a source without one qualifies for nothing.
+
+    `sign_off_request` names the request whose signatures carry it, null for the first word that comes with the product.
+    """
 
     source = models.ForeignKey(Source, on_delete=models.PROTECT, related_name="trust_assignments")
     tier = models.CharField(max_length=12, choices=TrustTier.choices)
     reason = models.CharField(max_length=500)
     assigned_by = models.CharField(max_length=200)
+    sign_off_request = models.UUIDField(null=True, blank=True, unique=True)
     recorded_at = models.DateTimeField(default=now)
 
     class Meta:

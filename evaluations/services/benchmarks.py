@@ -63,7 +63,7 @@ def apply_register_benchmark_version(*, actor: Actor, benchmark: Benchmark, vers
                 "exposure": str(row.exposure),
                 "tasks": row.tasks,
                 "metrics": row.metrics,
-                "sign_off_request": _cited(row.sign_off_request),
+                "sign_off_request": cited(row.sign_off_request),
             },
         )
     )
@@ -105,7 +105,7 @@ def apply_register_metric(*, actor: Actor, definition: Mapping[str, Any], sign_o
                 "better": row.better,
                 "level": row.level,
                 "family": row.family,
-                "sign_off_request": _cited(sign_off_request),
+                "sign_off_request": cited(sign_off_request),
             },
             digests={"metric": own},
         )
@@ -115,7 +115,8 @@ def apply_register_metric(*, actor: Actor, definition: Mapping[str, Any], sign_o
     return row
 
 
-def _cited(uid: UUID | None) -> str | None:
+def cited(uid: UUID | None) -> str | None:
+    """Return a request's id as ledger entries write it."""
     return None if uid is None else str(uid)
 
 

@@ -1,20 +1,29 @@
-"""Definitions of metrics and benchmark versions that somebody wants to add: read strictly, every problem named with its field."""
+"""Definitions of metrics, benchmark versions and sources that somebody wants to add, read strictly: every problem has its field."""
 
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from evaluations.importers.base import MetricDefinition
-from evaluations.importers.bundle_entries import BenchmarkEntry, MetricEntry, VersionEntry, metric_entry, version_entry
-from evaluations.importers.fields import MAX_NOTE_LENGTH, Fault, Faults, closest, shown, text_of, unknown_fields
+from evaluations.importers.base import TRUST_TIERS, MetricDefinition
+from evaluations.importers.bundle_entries import (
+    BenchmarkEntry,
+    MetricEntry,
+    SourceEntry,
+    VersionEntry,
+    metric_entry,
+    version_entry,
+)
+from evaluations.importers.fields import MAX_NOTE_LENGTH, Fault, Faults, closest, shown, text_of, unknown_fields, word_of
 from evaluations.kernel.errors import InputRefused, Problem
 from evaluations.kernel.names import key_problem
-from evaluations.models import Benchmark
+from evaluations.models import Benchmark, Source, TrustAssignment
 from evaluations.selectors.registry import current_metrics
 from evaluations.vocabulary import Unit
 
 MAX_METRICS = 50
 METRIC_MEMBERS = ("title", "population", "definition", *MetricDefinition._fields)
+MAX_TRUST_REASON = TrustAssignment._meta.get_field("reason").max_length or 0
+SOURCE_MEMBERS = ("key", "title", "publisher", "url", "tier")
 BENCHMARK_MEMBERS = ("benchmark", "title", "publisher", "url", "description", *VersionEntry._fields)
 
 
@@ -51,10 +60,37 @@ def read_benchmark_version(given: Mapping[str, Any]) -> BenchmarkEntry:
         "url": text_of(given, "url", faults, limit=500),
         "description": text_of(given, "description", faults, limit=MAX_NOTE_LENGTH),
     }
-    if told["url"] and not told["url"].startswith("https://"):
-        faults.append(Fault("url", f"{shown(told['url'])} is no https address", "write one that begins with https://"))
+    _check_address(told["url"], faults)
     _raise(faults)
     return BenchmarkEntry(key, versions=(version,), **told)
+
+
+def read_source(given: Mapping[str, Any], *, reason: str) -> SourceEntry:
+    """Return a source and how far it is to be trusted from its members (`SOURCE_MEMBERS`). Raises `InputRefused`.
+
+    A source that is registered has its title already: it may be left out then. The reason stands beside the tier for good.
+    """
+    faults: Faults = []
+    unknown_fields(given, SOURCE_MEMBERS, faults)
+    key = text_of(given, "key", faults, required=True)
+    _check_key(key, "key", faults)
+    told = {
+        "title": text_of(given, "title", faults, required=not Source.objects.filter(key=key).exists()),
+        "publisher": text_of(given, "publisher", faults),
+        "url": text_of(given, "url", faults, limit=500),
+        "tier": word_of(given, "tier", TRUST_TIERS, faults),
+    }
+    _check_address(told["url"], faults)
+    if len(reason.strip()) > MAX_TRUST_REASON:
+        said = f"it has {len(reason.strip())} characters"
+        faults.append(Fault("reason", said, f"write at most {MAX_TRUST_REASON}: it is kept with the tier"))
+    _raise(faults)
+    return SourceEntry(key, notes="", reason=reason.strip(), **told)
+
+
+def _check_address(address: str, faults: Faults) -> None:
+    if address and not address.startswith("https://"):
+        faults.append(Fault("url", f"{shown(address)} is no https address", "write one that begins with https://"))
 
 
 def _check_metrics(version: VersionEntry, faults: Faults) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
+from uuid import UUID
 
 from django.db import connection
 
@@ -11,18 +12,12 @@ from evaluations.kernel.actor import Actor
 from evaluations.kernel.canonical import DIGEST_PREFIX
 from evaluations.kernel.errors import InputRefused, Problem
 from evaluations.kernel.names import check_key
-from evaluations.kernel.services import service
 from evaluations.models import AliasAssignment, Document, Evidence, Source, TrustAssignment
+from evaluations.services.benchmarks import apply_hold_registry, cited
 from evaluations.services.subjects import apply_mark_changed
 from evaluations.vocabulary import TrustTier
 
 PART_BYTES = 1024 * 1024
-
-
-@service(refused="trust.refused")
-def assign_trust(*, actor: Actor, source: Source, tier: str, reason: str) -> TrustAssignment:
-    """State how far a source is trusted from here on."""
-    return apply_assign_trust(actor=actor, source=source, tier=tier, reason=reason)
 
 
 def apply_register_source(*, actor: Actor, key: str, title: str, publisher: str = "", url: str = "", notes: str = "") -> Source:
@@ -38,14 +33,23 @@ def apply_register_source(*, actor: Actor, key: str, title: str, publisher: str 
     return source
 
 
-def apply_assign_trust(*, actor: Actor, source: Source, tier: str, reason: str) -> TrustAssignment:
-    """Assign trust inside an open service transaction. Stating what already stands adds no row."""
+def apply_assign_trust(
+    *, actor: Actor, source: Source, tier: str, reason: str, sign_off_request: UUID | None = None
+) -> TrustAssignment:
+    """Say how far a source is trusted from here on, inside an open service transaction. Stating what already stands adds no row.
+
+    `sign_off_request` is the request whose signatures carry it. Without one the database takes a source's first trust alone, from that
+    service which loads what comes with the product.
+    """
+    apply_hold_registry()
     if tier not in TrustTier.values:
         raise InputRefused([Problem(f"`{tier}` is no trust tier", field="tier", hint=f"one of {', '.join(TrustTier.values)}")])
     before = source.trust_assignments.order_by("-id").first()
     if before is not None and before.tier == tier:
         return before
-    assignment = TrustAssignment(source=source, tier=tier, reason=reason, assigned_by=actor.reference)
+    assignment = TrustAssignment(
+        source=source, tier=tier, reason=reason, assigned_by=actor.reference, sign_off_request=sign_off_request
+    )
     assignment.save()
     audit.record(
         audit.Event(
@@ -53,7 +57,7 @@ def apply_assign_trust(*, actor: Actor, source: Source, tier: str, reason: str) 
             actor=actor,
             target=("source", source.key),
             old={"tier": before.tier} if before else None,
-            new={"tier": tier, "reason": reason},
+            new={"tier": tier, "reason": reason, "sign_off_request": cited(sign_off_request)},
         )
     )
     names = Evidence.objects.filter(source=source).values("subject_as_written")

@@ -193,6 +193,21 @@ def policies_reading(metric: str) -> list[int]:
     )
 
 
+def policies_asking_between(before: str | None, after: str) -> list[int]:
+    """Return the ids of the policies of which a version that is kept judged takes evidence of one of two tiers, not of the other.
+
+    None is a source without trust: no policy takes its evidence.
+    """
+    versions = versions_to_keep_judged()
+    return sorted(
+        {
+            version.policy_id
+            for version, compiled in zip(versions, compile_versions(versions), strict=True)
+            if any((before in clause.trusted) != (after in clause.trusted) for clause in compiled.clauses.values())
+        }
+    )
+
+
 def metrics_of_all(policies: Sequence[CompiledPolicy], *, known_at: datetime) -> list[Metrics]:
     """Return for each policy the definitions of the metrics that it reads, as known at an instant, after one read of the registry."""
     wanted = [frozenset(clause.metric for clause in compiled.clauses.values()) for compiled in policies]

@@ -107,7 +107,7 @@ def test_a_fact_table_that_lost_a_lock_is_found(owner_connection, runtime_role: 
 
 @pytest.fixture
 def trust(committed_db) -> TrustAssignment:
-    with service_transaction("test"):
+    with service_transaction("load_bundle"):
         source = apply_register_source(actor=ACTOR, key="a-lab", title="A lab")
         return apply_assign_trust(actor=ACTOR, source=source, tier="vendor", reason="test")
 

@@ -1,9 +1,9 @@
-"""A metric and a benchmark of one's own, and the people who propose and sign them."""
+"""A metric, a benchmark and a source of one's own, and the people who propose and sign them."""
 
 from typing import Any
 
 from compliance.models import SignOffRequest, User
-from compliance.services.filing import request_benchmark, request_metric
+from compliance.services.filing import request_benchmark, request_metric, request_source
 from compliance.vocabulary import Role
 from tests.support import signing
 
@@ -32,6 +32,14 @@ BENCHMARK = {
     "metrics": ["infeasible_refusal_rate"],
 }
 
+SOURCE = {
+    "key": "acme-evals",
+    "title": "Our own evaluations",
+    "publisher": "Ourselves",
+    "url": "https://example.org/evals",
+    "tier": "secondary",
+}
+
 
 def stewards() -> list[User]:
     """Register three people who may propose definitions and sign each other's."""
@@ -47,3 +55,9 @@ def ask_metric(asker: User, *, once: str | None = None, **changes: Any) -> SignO
 def ask_benchmark(asker: User, **changes: Any) -> SignOffRequest:
     """Ask for a benchmark of one's own."""
     return request_benchmark(actor=signing.actor_of(asker), version={**BENCHMARK, **changes}, reason="our own test")
+
+
+def ask_source(asker: User, *, once: str | None = None, reason: str = "our own lab", **changes: Any) -> SignOffRequest:
+    """Ask that a source of one's own is trusted; `once` is the idempotency key."""
+    source = {**SOURCE, **changes}
+    return request_source(actor=signing.actor_of(asker), source=source, reason=reason, idempotency_key=once)

@@ -28,6 +28,9 @@ class TrustSerializer(serializers.Serializer[Any]):
     tier = Words(TrustTier)
     reason = serializers.CharField()
     assigned_by = serializers.CharField()
+    sign_off_request = serializers.UUIDField(
+        allow_null=True, help_text="The request whose signatures carry it; null for what comes with the product."
+    )
     recorded_at = Instant()
 
 

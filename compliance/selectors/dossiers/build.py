@@ -9,6 +9,7 @@ from compliance.selectors.dossiers.base import Built
 from compliance.selectors.dossiers.changes import build_activation_dossier, build_binding_dossier
 from compliance.selectors.dossiers.definitions import build_benchmark_dossier, build_metric_dossier
 from compliance.selectors.dossiers.judgements import build_review_dossier, build_ruling_dossier
+from compliance.selectors.dossiers.sources import build_source_dossier
 from compliance.vocabulary import RequestKind
 
 
@@ -27,6 +28,7 @@ _BUILDERS: dict[str, Builder] = {
     RequestKind.RULING: build_ruling_dossier,
     RequestKind.METRIC: build_metric_dossier,
     RequestKind.BENCHMARK: build_benchmark_dossier,
+    RequestKind.SOURCE: build_source_dossier,
     RequestKind.BREAK_GLASS_REVIEW: build_review_dossier,
 }
 

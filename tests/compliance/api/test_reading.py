@@ -8,6 +8,7 @@ from evaluations.kernel.canonical import digest_of
 from policies.models import Verdict
 from policies.services.policies import propose_policy_version
 from tests.compliance.api.world import POLICY, Api, World, nobody
+from tests.support.trust import move_trust
 
 
 def addresses(world: World) -> dict[str, str]:
@@ -271,11 +272,10 @@ def test_a_subject_version_shows_what_is_pinned(world: World, api: Api) -> None:
 
 
 def test_a_source_shows_the_trust_in_force_or_none(world: World, api: Api) -> None:
-    from evaluations.services.sources import assign_trust
-
     assert api.get("sources/other-board").json()["trust"] is None
-    assign_trust(actor=world.actor, source=world.evidence.source, tier="archive", reason="a retraction")
+    moved = move_trust("board", "archive")
     assert api.get("sources/board").json()["trust"]["tier"] == "archive"
+    assert api.get("sources/board").json()["trust"]["sign_off_request"] == str(moved.sign_off_request)
     assert [each["key"] for each in api.get("sources", {"tier": "archive"}).json()["results"]] == ["board"]
     assert api.get("sources", {"tier": "independent"}).json()["results"] == []
 

@@ -14,10 +14,11 @@ from evaluations.models import Evidence, Source, SubjectVersion
 from evaluations.selectors.evidence import SeenObservation, is_self_judged, observations_about
 from evaluations.services.agents import register_agent
 from evaluations.services.evidence import apply_rule_on_evidence, dispute_evidence
-from evaluations.services.sources import apply_register_source, assign_trust
+from evaluations.services.sources import apply_register_source
 from evaluations.services.subjects import assign_alias
 from tests.support import world
 from tests.support.quorum import signed_request
+from tests.support.trust import move_trust
 
 pytestmark = pytest.mark.django_db
 
@@ -113,7 +114,7 @@ def test_the_trust_known_then_counts_then() -> None:
     (version,) = world.register("m")
     world.submit(world.submission("m"))
     before = now()
-    assign_trust(actor=world.ACTOR, source=Source.objects.get(key="lab"), tier="archive", reason="it copied numbers")
+    move_trust("lab", "archive")
     assert seen(version)[0].trust == "archive"
     assert seen(version, before)[0].trust == "independent"
 

@@ -21,7 +21,7 @@ from evaluations.services.benchmarks import (
     apply_register_metric,
 )
 from evaluations.services.evidence import apply_rule_on_evidence, dispute_evidence
-from evaluations.services.sources import apply_register_source, assign_trust
+from evaluations.services.sources import apply_register_source
 from evaluations.services.subjects import (
     apply_assign_alias,
     apply_mark_names_changed,
@@ -37,6 +37,7 @@ from policies.services.systems import register_system
 from policies.services.verdicts import Judged
 from tests.support import world
 from tests.support.quorum import signed_request
+from tests.support.trust import move_trust
 from tests.support.undoing import undone
 
 pytestmark = pytest.mark.django_db
@@ -253,7 +254,7 @@ def alias(name: str, key: str | None, source: str | None, day: int | None) -> St
 
 
 def trust(source: str, tier: str) -> Step:
-    return lambda _: assign_trust(actor=world.ACTOR, source=Source.objects.get(key=source), tier=tier, reason="test") and None
+    return lambda _: move_trust(source, tier) and None
 
 
 def another_version(bar: int, slice_: str, active: bool) -> Step:
