@@ -1,18 +1,26 @@
-"""What a dossier says of a metric's definition or of a benchmark's version, as its signers read it."""
+"""What a dossier says of a metric's definition, of a benchmark's version or of a source, as its signers read it."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from evaluations.kernel.display import Cell, list_link, number, outside, said, whole_digest, words
-from evaluations.models import Metric
-from evaluations.vocabulary import Better, Exposure, Level, MetricFamily, Unit
+from evaluations.models import Evidence, Metric, Source
+from evaluations.vocabulary import Better, Exposure, Level, MetricFamily, TrustTier, Unit
 
 EXPOSURES: Mapping[str, str] = {
     Exposure.PUBLIC: "public: a model may have been trained on its tasks",
     Exposure.PRIVATE: "private",
     Exposure.UNKNOWN: "not stated",
 }
+TIERS: Mapping[str, str] = {
+    TrustTier.ARCHIVE: "archive: collects what others wrote, checked by nobody who ran the test",
+    TrustTier.SECONDARY: "secondary: retells numbers of others, or shows one person's runs",
+    TrustTier.VENDOR: "vendor: tests its own models",
+    TrustTier.INDEPENDENT: "independent: tests models of others, and shows how",
+    TrustTier.REPRODUCED: "reproduced: independent, and somebody else got the same",
+}
+"""Weakest first."""
 _METRIC: Sequence[tuple[str, str, Mapping[str, str] | None]] = (
     ("Title", "title", None),
     ("Unit", "unit", dict(Unit.choices)),
@@ -60,6 +68,32 @@ def shown_benchmark(value: Mapping[str, Any]) -> dict[str, Any]:
     ]
     metrics = [(list_link(Metric, item["key"], q=item["key"]), whole_digest(item["digest"])) for item in value["metrics"]]
     return {"rows": rows, "metrics": metrics}
+
+
+def shown_source(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is said of the source, its tier before and after, whether it has evidence, and whose bar lies between."""
+    source, before, told = value["source"], value["trust_before"], value["has_evidence"]
+    ranks = [str(tier) for tier in TIERS]
+    known = Source.objects.filter(key=source["key"]).first()
+    rows: list[tuple[str, Cell]] = [
+        ("Key", source["key"]),
+        ("It is", "registered already" if source["registered"] else "new"),
+        ("Title", source["title"]),
+        ("Publisher", said(source["publisher"])),
+        ("Address", said(source["url"])),
+        ("Trusted as", TIERS[value["question"]["tier"]]),
+        ("Until now", "nobody trusts it" if before is None else TIERS[before["tier"]]),
+        *([] if before is None else [("Because", before["reason"])]),
+        (
+            "Evidence",
+            list_link(Evidence, "Evidence of this source", source__id__exact=known.pk) if known and told else "none yet",
+        ),
+    ]
+    return {
+        "rows": rows,
+        "policies": words(value["asked_between"], empty="none"),
+        "lower": before is not None and ranks.index(value["question"]["tier"]) < ranks.index(before["tier"]),
+    }
 
 
 def _word(metric: Mapping[str, Any], name: str, known: Mapping[str, str] | None) -> str:

@@ -1,4 +1,4 @@
-"""Proposing a metric or a benchmark's version of one's own. Each page calls one service; nothing counts until somebody else signs."""
+"""Proposing a metric, a benchmark's version or a source. Each page calls one service; nothing counts until somebody else signs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,21 +8,22 @@ from django.http import HttpRequest, HttpResponseBase
 from django.urls import URLPattern, reverse
 
 from compliance.admin.asking import AskingPages, FileForm
-from compliance.admin.defined import EXPOSURES
+from compliance.admin.defined import EXPOSURES, TIERS
 from compliance.admin.rights import actor_of
 from compliance.models import SignOffRequest
-from compliance.services.filing import request_benchmark, request_metric
+from compliance.services.filing import request_benchmark, request_metric, request_source
 from evaluations.importers.fields import MAX_NOTE_LENGTH
 from evaluations.kernel.errors import DomainError, InputRefused
 from evaluations.kernel.names import KEY_MAX_LENGTH
-from evaluations.models import Benchmark
+from evaluations.models import Benchmark, Source
 from evaluations.selectors.registry import current_metrics
 from evaluations.services.benchmarks import METRIC_FIELDS
-from evaluations.services.definitions import BENCHMARK_MEMBERS
+from evaluations.services.definitions import BENCHMARK_MEMBERS, MAX_TRUST_REASON, SOURCE_MEMBERS
 from evaluations.vocabulary import Better, Exposure, Level, MetricFamily, Unit
 
 KEY = "Lower-case ASCII letters, digits and . _ : @ + / -"
-SIGNED = "It counts for nothing until another evidence steward has signed it, and is then a fact that stays."
+UNSIGNED = "It counts for nothing until another evidence steward has signed it"
+SIGNED = f"{UNSIGNED}, and is then a fact that stays."
 
 
 def _text(label: str, *, most: int = 200, rows: int = 0, required: bool = True, note: str = "") -> forms.CharField:
@@ -30,8 +31,22 @@ def _text(label: str, *, most: int = 200, rows: int = 0, required: bool = True, 
     return forms.CharField(label=label, max_length=most, required=required, help_text=note, widget=widget)
 
 
-class MetricForm(FileForm):
-    """A metric's definition. `key` is the form's own: the metric's key is `metric`."""
+class KeyAsideForm(FileForm):
+    """A form about something with a key of its own: `key` is the form's, that of the thing is the field `named`."""
+
+    named = ""
+
+    def add_refusal(self, refused: DomainError) -> None:
+        if isinstance(refused, InputRefused):
+            found = [item._replace(field=self.named) if item.field == "key" else item for item in refused.problems]
+            refused = InputRefused(found)
+        super().add_refusal(refused)
+
+
+class MetricForm(KeyAsideForm):
+    """A metric's definition."""
+
+    named = "metric"
 
     metric = _text("Key", most=KEY_MAX_LENGTH, note=f"{KEY}: policies and files name it so")
     title = _text("Title")
@@ -49,11 +64,6 @@ class MetricForm(FileForm):
     minimum = _text("Smallest value", most=20)
     maximum = _text("Largest value", most=20, required=False, note="Empty: there is no limit")
     field_order: Sequence[str] = ("key", "metric", *(name for name in METRIC_FIELDS if name != "key"), "reason")
-
-    def add_refusal(self, refused: DomainError) -> None:
-        if isinstance(refused, InputRefused):
-            refused = InputRefused([item._replace(field="metric") if item.field == "key" else item for item in refused.problems])
-        super().add_refusal(refused)
 
     def stated(self) -> dict[str, Any]:
         return {"key": self.cleaned_data["metric"], **{name: self.cleaned_data[name] for name in METRIC_FIELDS if name != "key"}}
@@ -96,6 +106,24 @@ class BenchmarkForm(FileForm):
         return {**told, "tasks": "" if told["tasks"] is None else str(told["tasks"])}
 
 
+class SourceForm(KeyAsideForm):
+    """A source, and how far it is trusted from the last signature on."""
+
+    named = "source"
+    source = _text("Key", most=KEY_MAX_LENGTH, note=f"{KEY}: files name it so")
+    title = _text("Title", required=False, note="Needed for a new source; a known one keeps its own")
+    publisher = _text("Publisher", required=False)
+    url = _text("Address", most=500, required=False, note="An https address")
+    tier = forms.ChoiceField(label="Trusted as", choices=TIERS.items(), widget=forms.RadioSelect)
+    reason = _text(
+        "Why it is trusted so far", most=MAX_TRUST_REASON, rows=3, note="Those who sign read it; it is kept with the tier"
+    )
+    field_order: Sequence[str] = ("key", "source", "title", "publisher", "url", "tier", "reason")
+
+    def stated(self) -> dict[str, Any]:
+        return {"key": self.cleaned_data["source"], **{name: self.cleaned_data[name] for name in SOURCE_MEMBERS if name != "key"}}
+
+
 class DefiningPages(AskingPages):
     """The pages that propose definitions, beside those that ask for everything else."""
 
@@ -104,6 +132,7 @@ class DefiningPages(AskingPages):
             *super().asking_urls(),
             self.own_path("ask/metric/", self.metric_view, "ask_metric"),
             self.own_path("ask/benchmark/", self.benchmark_view, "ask_benchmark"),
+            self.own_path("ask/source/", self.source_view, "ask_source"),
         ]
 
     def metric_view(self, request: HttpRequest) -> HttpResponseBase:
@@ -141,3 +170,21 @@ class DefiningPages(AskingPages):
 
         initial = {"benchmark": known.key if known else "", "exposure": str(Exposure.UNKNOWN)}
         return self.ask_simply(request, BenchmarkForm, page, ask, initial=initial)
+
+    def source_view(self, request: HttpRequest) -> HttpResponseBase:
+        """Propose a source and its trust; `?source=` names a known one, and begins at the tier that it has."""
+        known = Source.objects.filter(key=request.GET.get("source", "")).first()
+        assigned = None if known is None else known.trust_assignments.order_by("-id").first()
+        page = {
+            "title": "Propose a source",
+            "lead": "Propose a source" if known is None else f"Propose another trust in {known.title}",
+            "about": f"{UNSIGNED}. To stop one piece of evidence at once, dispute it.",
+            "button": "Propose",
+            "back": reverse("admin:evaluations_source_changelist"),
+        }
+
+        def ask(form: Any) -> SignOffRequest:
+            return request_source(actor=actor_of(request), source=form.stated(), **form.filed_by())
+
+        initial = {"source": known.key if known else "", "tier": str(assigned.tier) if assigned else ""}
+        return self.ask_simply(request, SourceForm, page, ask, initial=initial)

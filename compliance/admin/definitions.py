@@ -1,4 +1,4 @@
-"""On the pages of metrics and benchmarks: who proposed and signed a definition, and the way to propose one."""
+"""On the pages of metrics, benchmarks and sources: who proposed and signed what stands there, and the way to another."""
 
 from uuid import UUID
 
@@ -13,16 +13,19 @@ from compliance.admin.sighted import person_reference, sight
 from compliance.models import Seat, SignOffRequest
 from compliance.selectors.sight import visible_requests
 from evaluations.admin.benchmarks import BenchmarkAdmin, BenchmarkVersionAdmin, MetricAdmin
+from evaluations.admin.sources import SourceAdmin
 from evaluations.kernel.display import Cell, Fields, Section, instant
-from evaluations.models import Benchmark, BenchmarkVersion, Metric
+from evaluations.models import Benchmark, BenchmarkVersion, Metric, Source
 
 METRIC = "admin:compliance_signoffrequest_ask_metric"
 BENCHMARK = "admin:compliance_signoffrequest_ask_benchmark"
+SOURCE = "admin:compliance_signoffrequest_ask_source"
 SHIPPED = "It came with the product: nobody signed it here."
 
 MetricAdmin.leads_to.append(("Propose a metric", METRIC))
 for _page in (BenchmarkAdmin, BenchmarkVersionAdmin):
     _page.leads_to.append(("Propose a benchmark", BENCHMARK))
+SourceAdmin.leads_to.append(("Propose a source", SOURCE))
 
 
 @MetricAdmin.add_section
@@ -47,11 +50,25 @@ def propose_version(row: Benchmark, request: HttpRequest) -> Section:
     return links_section("Another version", [("Propose a version", address)])
 
 
-def _signed(uid: UUID | None, request: HttpRequest) -> Section:
+@SourceAdmin.add_section
+def trust_signed(row: Source, request: HttpRequest) -> Section:
+    assigned = row.trust_assignments.order_by("-id").first()
+    if assigned is None:
+        return Fields("Who signed its trust", [("Signatures", "Nobody has assigned trust yet.")])
+    return _signed(assigned.sign_off_request, request, title="Who signed its trust")
+
+
+@SourceAdmin.add_section
+def propose_trust(row: Source, request: HttpRequest) -> Section:
+    address = f"{reverse(SOURCE)}?{urlencode({'source': row.key})}"
+    return links_section("Another trust", [("Propose another trust", address)])
+
+
+def _signed(uid: UUID | None, request: HttpRequest, *, title: str = "Who signed it") -> Section:
     """Say who proposed what is registered and who signed it; the request itself leads to its page for whoever may see it."""
     asked = None if uid is None else SignOffRequest.objects.select_related("dossier").filter(uid=uid).first()
     if asked is None:
-        return Fields("Who signed it", [("Signatures", SHIPPED)])
+        return Fields(title, [("Signatures", SHIPPED)])
     signers = list(Seat.objects.filter(dossier=asked.dossier_id).order_by("id").values_list("person_id", flat=True))
     seen = visible_requests(sight(request)).filter(pk=asked.pk).exists()
     shown: list[tuple[str, Cell]] = [
@@ -61,4 +78,4 @@ def _signed(uid: UUID | None, request: HttpRequest) -> Section:
         ("Signed", instant(asked.closed_at)),
         ("Request", request_link(asked) if seen else str(asked.uid)),
     ]
-    return Fields("Who signed it", shown)
+    return Fields(title, shown)

@@ -5,14 +5,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from compliance.admin.defined import shown_benchmark, shown_metric
+from compliance.admin.defined import shown_benchmark, shown_metric, shown_source
 from compliance.admin.difference import Change, differences
 from compliance.admin.impact import shown_impact
 from compliance.models import Dossier, SignOffRequest
 from compliance.selectors.proposals import plain_value
 from evaluations.kernel.display import Cell, instant, link, list_link, ticked
 from evaluations.models import Evidence
-from evaluations.vocabulary import Unit
+from evaluations.vocabulary import TrustTier, Unit
 from policies.admin.marks import domain_words, lint_chip, reason_words, result_chip
 from policies.admin.meaning import shown_meaning
 from policies.admin.reading import rule_from_core
@@ -53,6 +53,8 @@ def shown_dossier(request: SignOffRequest, value: Mapping[str, Any], systems: Se
         shown["metric"] = shown_metric(value)
     if "benchmark_version" in value:
         shown["benchmark"] = shown_benchmark(value)
+    if "trust_before" in value:
+        shown["source"] = shown_source(value)
     if "on_record" in value:
         shown |= {"justification": value["justification"], "on_record": _on_record(value["on_record"])}
     return shown
@@ -88,6 +90,9 @@ def _asked(request: SignOffRequest, value: Mapping[str, Any], known: Mapping[str
         )
     if "benchmark" in asked:
         rows.append(("Benchmark", f"{asked['benchmark']} {asked['version']}"))
+    if "source" in asked:
+        until = f"{TrustTier(asked['replaces']).label} until now" if asked["replaces"] else "trusted by nobody until now"
+        rows.append(("Source", f"{asked['source']} as {TrustTier(asked['tier']).label}, {until}"))
     if "policy" in asked:
         version = PolicyVersion.objects.select_related("policy").filter(digest=asked["digest"]).first()
         rows.append(("Policy", link(version, f"{asked['policy']} v{asked['version']}: text and meaning", empty=asked["policy"])))

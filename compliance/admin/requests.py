@@ -277,9 +277,9 @@ def about_words(row: SignOffRequest) -> str:
         return f"evidence {str(row.evidence.uid)[:8]}"
     if row.subject_version is not None:
         return str(row.subject_version)
-    if row.kind in (RequestKind.METRIC, RequestKind.BENCHMARK):
+    if row.kind in (RequestKind.METRIC, RequestKind.BENCHMARK, RequestKind.SOURCE):
         asked = plain_value(bytes(row.proposal))
-        return str(asked["key"] if row.kind == RequestKind.METRIC else f"{asked['benchmark']} {asked['version']}")
+        return str(f"{asked['benchmark']} {asked['version']}" if row.kind == RequestKind.BENCHMARK else asked["key"])
     if row.policy_version is not None:
         return str(row.policy_version)
     return row.policy.name if row.policy is not None else RequestKind(row.kind).label

@@ -157,5 +157,6 @@ class KeptSourceAdmin(KeptAdmin, SourceAdmin):
 
 # Sections that other pages add to a source's page stand on this one too.
 KeptSourceAdmin.further = SourceAdmin.further
+KeptSourceAdmin.leads_to = SourceAdmin.leads_to
 admin.site.unregister(Source)
 admin.site.register(Source, KeptSourceAdmin)

@@ -43,6 +43,9 @@ def tier_chip(tier: str | None) -> Cell:
 @admin.register(Source)
 class SourceAdmin(ReadOnlyAdmin):
     about = "Who vouches for evidence, and how far they are trusted now."
+    empty_sentence = (
+        "No source is registered yet. An evidence steward proposes one, with how far it is trusted; another one signs."
+    )
     list_display = ("key", "title", "publisher", "trust", "registered")
     search_fields = ("key", "title", "publisher")
     ordering = ("key",)

@@ -20,14 +20,14 @@ from compliance.services.uploads import Told, read_upload, receive_upload
 from compliance.vocabulary import Role
 from evaluations.kernel.actor import Actor
 from evaluations.kernel.services import service_transaction
-from evaluations.models import BenchmarkVersion, Evidence, Metric
+from evaluations.models import BenchmarkVersion, Evidence, Metric, Source
 from policies.models import UnreadableVersion, Verdict, VerdictMismatch
 from tests.browser.conftest import OpenPage
 from tests.browser.test_console import MODES, faults
 from tests.browser.test_sign_offs import person, sign_in
 from tests.support import cluster as clusters
 from tests.support import signing, world
-from tests.support.definitions import ask_benchmark, ask_metric, stewards
+from tests.support.definitions import ask_benchmark, ask_metric, ask_source, stewards
 from tests.support.tampering import overwrite
 
 pytestmark = pytest.mark.browser
@@ -104,7 +104,7 @@ def build() -> dict[str, str]:
         "verdict-mismatched": ("policies_verdict", verdict.pk),
         "evidence-carrying": ("evaluations_evidence", evidence.pk),
     }
-    ask = {word: reverse(f"admin:compliance_signoffrequest_ask_{word}") for word in ("metric", "benchmark")}
+    ask = {word: reverse(f"admin:compliance_signoffrequest_ask_{word}") for word in ("metric", "benchmark", "source")}
     change |= proposed
     return {
         "metrics": reverse("admin:evaluations_metric_changelist"),
@@ -113,6 +113,9 @@ def build() -> dict[str, str]:
         "metric-ask": ask["metric"],
         "metric-reword": f"{ask['metric']}?metric=infeasible_refusal_rate",
         "benchmark-ask": ask["benchmark"],
+        "sources": reverse("admin:evaluations_source_changelist"),
+        "source-ask": ask["source"],
+        "source-move": f"{ask['source']}?source=acme-evals",
         "requests": reverse("admin:compliance_signoffrequest_changelist"),
         "uploads": reverse("admin:compliance_upload_changelist"),
         "hand-in": reverse("admin:compliance_upload_hand_in"),
@@ -138,15 +141,23 @@ def tampered(database: clusters.Database) -> dict[str, str]:
 
 
 def propose_definitions() -> dict[str, tuple[str, int]]:
-    """Propose metrics and benchmarks, have some signed, and return the pages that show them."""
+    """Propose metrics, benchmarks and sources, have some signed, and return the pages that show them."""
     people = stewards()
-    for signed in (ask_metric(people[0]), ask_benchmark(people[0], notes=LONG)):
+    for signed in (ask_metric(people[0]), ask_benchmark(people[0], notes=LONG), ask_source(people[0])):
         signing.sign(people[1], signed)
     metric, version = Metric.objects.latest("pk"), BenchmarkVersion.objects.latest("pk")
     reworded = ask_metric(
         people[0], definition="Share of the fraudulent requests that the subject declines in words or by doing nothing."
     )
+    source = Source.objects.get(key="acme-evals")
+    moved = ask_source(people[0], tier="archive", title="", publisher="", url="", reason=LONG)
     return {
+        "source-own": ("evaluations_source", source.pk),
+        "request-source-new": (
+            "compliance_signoffrequest",
+            ask_source(people[0], key=LONG[:100], url=f"https://example.org/{LONG}").pk,
+        ),
+        "request-source-moved": ("compliance_signoffrequest", moved.pk),
         "metric-own": ("evaluations_metric", metric.pk),
         "benchmark-own": ("evaluations_benchmark", version.benchmark_id),
         "benchmark-version-own": ("evaluations_benchmarkversion", version.pk),
