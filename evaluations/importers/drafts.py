@@ -79,7 +79,7 @@ def source_of(raw: Raw, *, registry: Registry, source: str | None, faults: Fault
     if not key:
         faults.append(Fault("source", "it is missing", "give `source` in the file or with the command", "missing"))
     elif key not in registry.sources:
-        hint = closest(key, registry.sources, what="sources")
+        hint = f"{closest(key, registry.sources, what='sources')}; a new one is proposed under *Sources* and signed"
         faults.append(Fault("source", f"unknown source {shown(key)}", hint, "unknown_source"))
     return key
 

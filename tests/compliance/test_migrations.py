@@ -27,3 +27,42 @@ def test_an_installation_with_accounts_moves_on_to_sign_offs() -> None:
             assert done.returncode == 0, (arguments, done.stderr[-2000:])
         counted = manage("shell", "-c", COUNT, WRITEGATE_DATA_DIR=str(directory))
         assert "accounts: 1" in counted.stdout, counted.stderr
+
+
+BEFORE_SIGNED_TRUST = (("compliance", "0021_offline_bundles"), ("evaluations", "0008_signed_definitions"))
+TRUST = """
+from django.db import connection
+from evaluations.kernel.services import service_transaction
+with service_transaction("assign_trust"), connection.cursor() as cursor:
+    cursor.execute(
+        "INSERT INTO evaluations_source (key, title, publisher, url, notes, registered_at) VALUES ('lab', 'Lab', '', '', '', now())"
+    )
+    cursor.execute(
+        "INSERT INTO evaluations_trustassignment (source_id, tier, reason, assigned_by, recorded_at) "
+        "SELECT id, 'vendor', 'of before', 'person:x', now() FROM evaluations_source"
+    )
+"""
+TIERS = (
+    "from django.db import connection; cursor = connection.cursor()\n"
+    "cursor.execute('SELECT tier FROM evaluations_trustassignment'); print('tiers:', cursor.fetchall())"
+)
+
+
+def test_trust_of_before_signatures_stays_forward_and_back() -> None:
+    with short_directory() as directory:
+        settings = {"WRITEGATE_DATA_DIR": str(directory)}
+        steps: list[tuple[tuple[str, ...], str]] = [
+            *((("migrate", *target), "") for target in BEFORE_SIGNED_TRUST),
+            (("migrate", "auth"), ""),
+            (("shell", "-c", TRUST), ""),
+            (("migrate",), ""),
+            (("shell", "-c", TIERS), "tiers: [('vendor',)]"),
+            (("shell", "-c", TRUST.replace("'lab'", "'other'")), "needs the signatures of its quorum"),
+            *((("migrate", *target), "") for target in BEFORE_SIGNED_TRUST),
+            (("shell", "-c", TIERS), "tiers: [('vendor',)]"),
+            (("migrate",), ""),
+        ]
+        for arguments, told in steps:
+            done = manage(*arguments, **settings)
+            assert (done.returncode == 0) is (told != "needs the signatures of its quorum"), (arguments, done.stderr[-2000:])
+            assert told in done.stdout + done.stderr, (arguments, done.stderr[-2000:])

@@ -27,10 +27,13 @@ class Command(ExampleCommand):
     )
     examples: ClassVar[str] = """\
   manage.py import_evidence results.json
-  manage.py import_evidence leaderboard.csv --source my-lab
+  manage.py import_evidence leaderboard.csv --source demo-lab
   manage.py import_evidence judge_all/scores_*.csv --source mcgill-dmas --published-at 2026-05-01
-  manage.py import_evidence leaderboard.xlsx --source my-lab --profile my-columns.json
+  manage.py import_evidence leaderboard.xlsx --source demo-lab --profile my-columns.json
   manage.py import_evidence results.json results.dsse.json --trusted-key lab.pem
+
+A source must be registered: `demo-lab` comes with `manage.py demo`. One of your own is proposed under *Sources* in the
+console (or by POST /api/v1/requests, kind `source`), and counts once a second evidence steward has signed it.
 
 A profile says what the numbers of one source mean, where its files do not: metric, unit, level, benchmark. The top of
 evaluations/importers/profiles.py describes it, and evaluations/data/profiles/ holds those that come with the service.

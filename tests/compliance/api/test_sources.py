@@ -1,5 +1,8 @@
 """Sources of one's own over HTTP: proposed with their trust, read, signed, and listed once they count."""
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,3 +79,13 @@ def test_a_known_source_keeps_its_title_and_others_propose_nothing(people: list[
     assert "another title" in refused.json()["detail"]
     other = as_person(signing.human("Otto Other", Role.POLICY_AUTHOR))
     assert post(other, "requests", OWN).json()["code"] == "not_a_requester"
+
+
+def test_the_example_of_the_readme_is_taken(people: list[User]) -> None:
+    readme = Path("README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"api/v1/requests -d '\s*(\{\"kind\": \"source\".*?\})'", readme, re.DOTALL)
+    asked = post(as_token(people[0], Scope.REQUEST), "requests", json.loads(example))
+    assert asked.status_code == 201, asked.content
+    signing.sign(people[1], SignOffRequest.objects.get(uid=asked.json()["uid"]))
+    told = {**world.submission("model-a", world.observation("91")), "source": json.loads(example)["key"]}
+    assert post(as_token(people[0], Scope.SUBMIT_EVIDENCE), "evidence", told).status_code == 201

@@ -55,8 +55,9 @@ def measured(source: str) -> Any:
 class TestANewSource:
     def test_is_registered_and_trusted_once_another_person_has_signed_and_not_before(self, people: list[User]) -> None:
         request = ask_source(people[0])
-        with pytest.raises(InputRefused, match="source"):
+        with pytest.raises(InputRefused, match="unknown source") as refused:
             measured(KEY)
+        assert "a new one is proposed under *Sources* and signed" in refused.value.problems[0].hint
         assert not Source.objects.filter(key=KEY).exists()
         value = body_of(request)
         assert value["question"] == {"source": KEY, "tier": "secondary", "replaces": None}

@@ -176,7 +176,10 @@ def test_a_table_is_imported_by_a_profile_whose_bytes_are_kept_and_named(tmp_pat
 def test_the_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         call_command("import_evidence", "--help")
-    assert "examples:\n  manage.py import_evidence results.json" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "examples:\n  manage.py import_evidence results.json" in told
+    assert "--source demo-lab" in told
+    assert "One of your own is proposed under *Sources*" in told
 
 
 @pytest.mark.parametrize("place", ["subject", "note", "as_written", "slice", "metric", "version"])
