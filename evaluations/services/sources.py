@@ -23,6 +23,7 @@ PART_BYTES = 1024 * 1024
 def apply_register_source(*, actor: Actor, key: str, title: str, publisher: str = "", url: str = "", notes: str = "") -> Source:
     """Register a source inside an open service transaction; a known key returns what is there. It starts without trust."""
     check_key(key, field="source")
+    apply_hold_registry()
     source, made = Source.objects.get_or_create(
         key=key, defaults={"title": title, "publisher": publisher, "url": url, "notes": notes}
     )
