@@ -110,7 +110,7 @@ def decide(
 
     Those who ask at the same time share the transaction, and what one of them is refused for is no concern of the others. `admit` is
     asked before anything is judged, with the caller and the number of questions, and may raise. `meanwhile` is given the answers of a
-    long batch while the database takes them: they are none before they are returned. Not wrapped as other services are: it is asked
+    long batch before they are recorded: they are none until they are returned. Not wrapped as other services are: it is asked
     thousands of times a second, and its transaction is the one statement.
 
     Raises `TokenRefused`, `ScopeMissing`, `Unavailable`.
@@ -131,7 +131,8 @@ def _decide_alone(asking: Asking) -> list[Decided]:
         lost = None
         at = now()
         try:
-            heard = _hear_alone(asking, at)
+            recorder = Recorder(at, meanwhile=asking.meanwhile)
+            heard = _hear_alone(asking, at, recorder)
         except Error as error:
             # A connection that broke since it was last used, or none to be had: once more, on a new one.
             lost = error
@@ -141,7 +142,7 @@ def _decide_alone(asking: Asking) -> list[Decided]:
         if heard.refusal is not None:
             raise heard.refusal
         try:
-            decided = Recorder(at, meanwhile=asking.meanwhile).record(heard.answers, held=True)
+            decided = recorder.record(heard.answers, held=True)
         except Error as error:
             if not _answers():
                 # What was sent may have been recorded all the same, which is harmless.
@@ -253,8 +254,8 @@ def _hear(askings: Sequence[Asking], at: datetime) -> list[_Heard]:
     return [_heard(asking, known[asking.token_digest], list(islice(left, len(asking.questions))), at) for asking in askings]
 
 
-def _hear_alone(asking: Asking, at: datetime) -> _Heard:
-    """Read and judge what one asks, a long batch part by part: the next is looked up while one is judged."""
+def _hear_alone(asking: Asking, at: datetime, recorder: Recorder) -> _Heard:
+    """Read and judge what one asks, a long batch part by part: the next is looked up while one is judged and prepared."""
     if len(asking.questions) <= PART:
         return _hear([asking], at)[0]
     heard, answers = _Heard(None, ()), list[Answer]()
@@ -262,6 +263,7 @@ def _hear_alone(asking: Asking, at: datetime) -> _Heard:
         for (caller,), asked in parts:
             heard = _heard(asking, caller, asked, at)
             answers += heard.answers
+            recorder.prepare(heard.answers)
             if heard.refusal is not None or _decides(answers[-1].judgement, asking.semantic):
                 break
     return heard._replace(answers=answers)

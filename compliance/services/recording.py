@@ -104,9 +104,10 @@ class _Moved(Exception):
 
 class _Made(NamedTuple):
     answer: Answer
-    codes: list[str]
+    decided: Decided
     uid: UUID
     entry: UUID
+    codes: list[str]
     content: bytes
 
 
@@ -139,7 +140,7 @@ def _actor_of(token: str, owner: str, name_commitment: str) -> tuple[UUID, str, 
 class Recorder:
     """Records answers, all of one instant. A patient one waits for a grant that is being moved; else that counts as moved.
 
-    `meanwhile` is given the answers of a long batch part by part, while the database has yet to take them.
+    `meanwhile` is given the answers of a long batch part by part, before they are recorded.
     """
 
     def __init__(self, at: datetime, *, patient: bool = True, meanwhile: Meanwhile | None = None) -> None:
@@ -147,50 +148,59 @@ class Recorder:
         self._stamp = timestamp(at)
         self._patient = patient
         self._meanwhile = meanwhile
+        self._prepared: list[_Made] = []
+
+    def prepare(self, answers: Sequence[Answer]) -> None:
+        """Make what is to be recorded of a part of the answers, while the database looks the next part up."""
+        made = [self._make(answer) for answer in answers]
+        self._prepared += made
+        if self._meanwhile is not None:
+            self._meanwhile([item.decided for item in made])
 
     def record(self, answers: Sequence[Answer], *, held: bool) -> list[Decided] | None:
         """Insert all answers, or none and return None: `held` locks what an allow rests on, and something of it has moved."""
+        made = self._made_of(answers)
         seen = _rested_on(answers) if held else []
         bodies = {answer.digest: answer.body for answer in answers}
         # In somebody else's transaction what is remembered proves nothing, and a mistake could not be tried again.
         known = set() if connections[DEFAULT_DB_ALIAS].in_atomic_block else {digest for digest in bodies if digest in _stored}
         # In order of their digests, as rows are locked in order of their ids: two who insert the same ones wait for each other once.
         fresh = {digest: bodies[digest] for digest in sorted(bodies.keys() - known)}
-        decided = self._record(answers, seen, fresh)
-        if decided is not None:
-            _remember(fresh)
-        return decided
+        if not self._is_recorded(made, seen, fresh):
+            return None
+        _remember(fresh)
+        return [item.decided for item in made]
 
-    def _record(self, answers: Sequence[Answer], seen: Sequence[Seen], fresh: Mapping[str, bytes]) -> list[Decided] | None:
-        if len(answers) <= PART or connections[DEFAULT_DB_ALIAS].in_atomic_block:
+    def _made_of(self, answers: Sequence[Answer]) -> list[_Made]:
+        """Return what was prepared, where it was prepared of these very answers; else make it now."""
+        made = self._prepared
+        if len(made) == len(answers) and all(item.answer is answer for item, answer in zip(made, answers, strict=True)):
+            return made
+        return [self._make(answer) for answer in answers]
+
+    def _is_recorded(self, made: Sequence[_Made], seen: Sequence[Seen], fresh: Mapping[str, bytes]) -> bool:
+        if len(made) <= PART or connections[DEFAULT_DB_ALIAS].in_atomic_block:
             # In somebody else's transaction a part could not be taken back.
-            made = [self._make(answer) for answer in answers]
-            return self._decided(made) if _is_done(fetch_prepared(_DECIDE, self._given(seen, fresh, made))) else None
+            return _is_done(fetch_prepared(_DECIDE, self._given(seen, fresh, made)))
         try:
             with transaction():
-                return self._record_in_parts(answers, seen, fresh)
+                self._record_in_parts(made, seen, fresh)
         except _Moved:
-            return None
+            return False
+        return True
 
-    def _record_in_parts(self, answers: Sequence[Answer], seen: Sequence[Seen], fresh: Mapping[str, bytes]) -> list[Decided]:
-        """Of a long batch the database takes one part while the next is made: all bodies first, in their order. Raises `_Moved`."""
+    def _record_in_parts(self, made: Sequence[_Made], seen: Sequence[Seen], fresh: Mapping[str, bytes]) -> None:
+        """Of a long batch the database takes one part while the next is written: all bodies first, in their order. Raises `_Moved`."""
         # What is locked stays as it is from the first statement on; what is only compared may move until the last.
         locked, compared = [row for row in seen if row.table == "grant"], [row for row in seen if row.table != "grant"]
-        decided: list[Decided] = []
         running = Running(_DECIDE, self._given(locked, fresh, ()))
-        for start in range(0, len(answers), PART):
-            made = [self._make(answer) for answer in answers[start : start + PART]]
-            given = self._given(compared if start + PART >= len(answers) else (), {}, made)
+        for start in range(0, len(made), PART):
+            given = self._given(compared if start + PART >= len(made) else (), {}, made[start : start + PART])
             if not _is_done(running.rows()):
                 raise _Moved
             running = Running(_DECIDE, given)
-            told = self._decided(made)
-            decided += told
-            if self._meanwhile is not None:
-                self._meanwhile(told)
         if not _is_done(running.rows()):
             raise _Moved
-        return decided
 
     def _given(self, seen: Sequence[Seen], fresh: Mapping[str, bytes], made: Sequence[_Made]) -> tuple[Given, ...]:
         """Return what the statement takes: rows that must not have moved, bodies that are new, and what is inserted."""
@@ -203,12 +213,6 @@ class Recorder:
             _TRUE if any(MARK in item.answer.asked.facts for item in made) else _FALSE,
             _TRUE if self._patient else _FALSE,
         )
-
-    def _decided(self, made: Sequence[_Made]) -> list[Decided]:
-        return [
-            Decided(item.answer.judgement, item.answer.asked.facts, self._at, item.uid, item.entry, leaf_hash(item.content))
-            for item in made
-        ]
 
     def _make(self, answer: Answer) -> _Made:
         asked, judgement, teller = answer[:3]
@@ -237,7 +241,8 @@ class Recorder:
                 "version": VERSION,
             }
         )
-        return _Made(answer, codes, uid, entry, content)
+        decided = Decided(judgement, asked.facts, self._at, uid, entry, leaf_hash(content))
+        return _Made(answer, decided, uid, entry, codes, content)
 
 
 def _is_done(rows: Sequence[Row]) -> bool:

@@ -66,7 +66,10 @@ def _world(grants: int) -> tuple[str, list[dict[str, Any]]]:
         }
         for place, subject in enumerate(chosen)
     ]
-    return ask_token(land.asker), questions
+    token = ask_token(land.asker)
+    # What was just made goes to the disk now, not while answers wait for theirs.
+    os.sync()
+    return token, questions
 
 
 @contextmanager

@@ -85,7 +85,7 @@ def _evaluate(asker: Asker, asking: Asking) -> Outgoing:
 
 
 class _Told:
-    """Answers as they are told: those of a long batch are written while the database takes them, and told once it has."""
+    """Answers as they are told: those of a long batch are written before it is recorded, and told once it is."""
 
     def __init__(self, asking: Asking) -> None:
         self._observed = asking.observed
