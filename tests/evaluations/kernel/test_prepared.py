@@ -41,10 +41,10 @@ def test_a_running_statement_gives_the_rows_of_one_that_is_waited_for() -> None:
 @pytest.mark.django_db
 def test_it_runs_while_something_else_is_done() -> None:
     began = monotonic()
-    running = Running("SELECT pg_sleep($1::float8)", ("0.3",))
-    assert monotonic() - began < 0.2
+    running = Running("SELECT pg_sleep($1::float8)", ("1",))
+    assert monotonic() - began < 1
     running.rows()
-    assert monotonic() - began >= 0.3
+    assert monotonic() - began >= 1
 
 
 def test_what_it_fails_with_is_told_when_its_rows_are_asked_for(table: str) -> None:
