@@ -7,10 +7,9 @@ single keys and teams, or fallbacks that a client names in its request, is not i
 from typing import Any
 from urllib.parse import urlsplit
 
-from evaluations.kernel.errors import InputRefused
 from policies.language.routing_auto import ROUTERS, kept_list
 from policies.language.routing_shapes import NAME_HINT, ShapeReader, is_name, line_of
-from policies.language.routing_text import Items, Members, Switch, read_text
+from policies.language.routing_text import Items, Members, Switch
 
 MAX_DEPLOYMENTS = 1_000
 MAX_TARGETS = 10_000
@@ -30,26 +29,13 @@ _OWN_FALLBACKS = (*KINDS, DEFAULTS, "context_window_fallback_dict", "model_list"
 ENVIRONMENT = "os.environ/"
 
 
-def read_litellm(body: bytes, *, filename: str = "") -> dict[str, Any]:
-    """Return the stripped document: plain values in LiteLLM's own form, with no secret in it. Raises `InputRefused` with lines."""
-    return strip_litellm(read_text(body, filename=filename), filename=filename)
-
-
 def strip_litellm(root: Members, *, filename: str = "") -> dict[str, Any]:
-    """Return the stripped document of a text that is read. Raises `InputRefused` with lines."""
-    reader = _Reader(filename)
-    document = reader.document(root)
-    if reader.problems:
-        raise InputRefused(reader.problems)
-    return document
+    """Return the stripped document: plain values in LiteLLM's own form, with no secret in it. Raises `InputRefused` with lines."""
+    return _Reader(filename).strip(root)
 
 
 class _Reader(ShapeReader):
     """Checks shapes and strips."""
-
-    def __init__(self, filename: str) -> None:
-        super().__init__(filename)
-        self._names = 0
 
     def document(self, root: Members) -> dict[str, Any]:
         if "include" in root:

@@ -18,9 +18,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from evaluations.kernel.errors import InputRefused
 from policies.language.routing_shapes import NAME_HINT, ShapeReader, is_name, line_of
-from policies.language.routing_text import Items, Members, Switch, Text, read_text
+from policies.language.routing_text import Items, Members, Switch, Text
 
 ROUTES = "openrouter_routes"
 MAX_ROUTES = 1_000
@@ -46,26 +45,13 @@ _PROVIDER = re.compile(r"[A-Za-z0-9][\w .-]*(/[\w.-]+)*", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 
 
-def read_openrouter(body: bytes, *, filename: str = "") -> dict[str, Any]:
-    """Return the stripped document: plain values in the form above, with no prompt or key. Raises `InputRefused` with lines."""
-    return strip_openrouter(read_text(body, filename=filename), filename=filename)
-
-
 def strip_openrouter(root: Members, *, filename: str = "") -> dict[str, Any]:
-    """Return the stripped document of a text that is read. Raises `InputRefused` with lines."""
-    reader = _Reader(filename)
-    document = reader.document(root)
-    if reader.problems:
-        raise InputRefused(reader.problems)
-    return document
+    """Return the stripped document: plain values in the form above, with no prompt or key. Raises `InputRefused` with lines."""
+    return _Reader(filename).strip(root)
 
 
 class _Reader(ShapeReader):
     """Checks shapes and strips."""
-
-    def __init__(self, filename: str) -> None:
-        super().__init__(filename)
-        self._names = 0
 
     def document(self, root: Members) -> dict[str, Any]:
         for member in sorted(root.keys() - {ROUTES}):

@@ -1,8 +1,9 @@
 """Shapes of what a gateway's configuration holds: names, lists and mappings, each refused with its place and no word of the file."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
-from evaluations.kernel.errors import Problem
+from evaluations.kernel.errors import InputRefused, Problem
 from policies.language.routing_text import MAX_PROBLEMS, Items, Members, Switch, Text
 
 MAX_NAME = 300
@@ -17,12 +18,27 @@ def line_of(value: object) -> int:
     return int(getattr(value, "line", 0)) if isinstance(value, Text | Items | Members | Switch) else 0
 
 
-class ShapeReader:
-    """Checks shapes. What is wrong is noted with its place, and never with a word of the file."""
+class ShapeReader(ABC):
+    """Checks shapes, and keeps what a form's `document` does. What is wrong is noted with its place, never with a word of the file.
+
+    `_names` counts what stands in all lists together.
+    """
 
     def __init__(self, filename: str) -> None:
         self._filename = filename
+        self._names = 0
         self.problems: list[Problem] = []
+
+    def strip(self, root: Members) -> dict[str, Any]:
+        """Return the stripped document of a text that is read. Raises `InputRefused` with lines."""
+        document = self.document(root)
+        if self.problems:
+            raise InputRefused(self.problems)
+        return document
+
+    @abstractmethod
+    def document(self, root: Members) -> dict[str, Any]:
+        """Return what is kept of a text; what is wrong with it is noted."""
 
     def note(self, line: int, field: str, message: str, hint: str = "", code: str = "shape") -> None:
         if len(self.problems) < MAX_PROBLEMS:

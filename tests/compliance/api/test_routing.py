@@ -12,7 +12,6 @@ from compliance.vocabulary import Role
 from evaluations.services.subjects import assign_alias
 from policies.language.routing_forms import names_in, read_routing
 from policies.language.routing_inventory import inventory_of
-from policies.language.routing_litellm import read_litellm
 from tests.compliance.api.callers import as_person, as_token, post
 from tests.compliance.api.world import V1, Api
 from tests.support import routing, signing, world
@@ -185,11 +184,11 @@ class TestReading:
         hand_in(machine, YAML.replace("lab/b", "lab/a") + "  model_group_alias: {x: b, y: gone}\n")
         answer = machine.get("routing/allowed", {"system": "hr-prod"})
         assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/yaml; charset=utf-8")
-        allowed = inventory_of(read_litellm(answer.content))
+        allowed = inventory_of(read_routing(answer.content))
         assert [deployment.group for deployment in allowed.deployments] == ["r", "b"]
         assert allowed.aliases == (("x", "b"),)
         nothing = machine.get("routing/allowed", {"system": "hr-prod", "action": "delete"})
-        assert read_litellm(nothing.content) == {"model_list": [], "router_settings": {"fallbacks": []}}
+        assert read_routing(nothing.content) == {"model_list": [], "router_settings": {"fallbacks": []}}
 
     def test_what_is_not_there_is_404(self, machine: Api) -> None:
         assert machine.get("routing/allowed", {"system": "hr-prod"}).status_code == 404

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from evaluations.kernel.canonical import canonical_bytes
 from evaluations.kernel.errors import InputRefused
 from policies.language.routing import Route, resolve, shown_path
+from policies.language.routing_forms import read_routing
 from policies.language.routing_inventory import allowed_document, inventory_of, yaml_of
-from policies.language.routing_litellm import read_litellm
 from tests.support.world import FIXTURES
 
 DIRECTORY = FIXTURES / "routing"
@@ -20,7 +20,7 @@ ONE = "model_list: [{model_name: a, litellm_params: {model: lab/a}}]\n"
 
 def routes(text: str | bytes) -> dict[str, Route]:
     body = text if isinstance(text, bytes) else text.encode()
-    return {each.name: each for each in resolve(inventory_of(read_litellm(body)))}
+    return {each.name: each for each in resolve(inventory_of(read_routing(body)))}
 
 
 def models(route: Route) -> set[str]:
@@ -65,7 +65,7 @@ class TestEveryKind:
 
 def test_nothing_secret_is_kept() -> None:
     body = (DIRECTORY / "fallbacks.yaml").read_bytes()
-    kept = canonical_bytes(read_litellm(body)).decode()
+    kept = canonical_bytes(read_routing(body)).decode()
     assert "made-up" in body.decode()
     assert "made-up" not in kept
     assert "https://models.example/v1" in kept
@@ -74,7 +74,7 @@ def test_nothing_secret_is_kept() -> None:
 
 def test_the_same_but_for_secrets_is_the_same_document() -> None:
     body = (DIRECTORY / "fallbacks.yaml").read_bytes()
-    assert read_litellm(body.replace(b"made-up", b"another")) == read_litellm(body)
+    assert read_routing(body.replace(b"made-up", b"another")) == read_routing(body)
 
 
 ROUTERS = {
@@ -241,7 +241,7 @@ REFUSED = {
 def test_what_could_be_read_in_two_ways_is_refused_with_its_line(kind: str) -> None:
     text, line, code = REFUSED[kind]
     with pytest.raises(InputRefused) as refused:
-        read_litellm(text.encode(), filename="config.yaml")
+        read_routing(text.encode(), filename="config.yaml")
     first = refused.value.problems[0]
     assert (first.file, first.line, first.code) == ("config.yaml", line, code)
 
@@ -251,7 +251,7 @@ def test_too_much_and_other_bytes_are_refused() -> None:
     wide = "router_settings: {default_fallbacks: [" + "a," * 10_001 + "]}\n"
     for body in (b"x" * (1024 * 1024 + 1), f"model_list:\n{many}".encode(), (ONE + wide).encode(), b"model_list: \xff\n"):
         with pytest.raises(InputRefused):
-            read_litellm(body)
+            read_routing(body)
 
 
 SECRET = "hunter2-hunter2"
@@ -270,7 +270,7 @@ def test_no_refusal_repeats_what_stands_in_the_file(data: st.DataObject) -> None
 def said_of(text: str) -> str:
     """Return what is refused of a text, or what is kept of it."""
     try:
-        return canonical_bytes(read_litellm(text.encode())).decode()
+        return canonical_bytes(read_routing(text.encode())).decode()
     except InputRefused as refused:
         return repr(refused.problems)
 
@@ -333,10 +333,10 @@ files = st.fixed_dictionaries(
 @settings(max_examples=150, deadline=None)
 @given(files, st.sets(st.sampled_from(["lab/0", "lab/1", "lab/2"])))
 def test_what_is_allowed_comes_back_as_exactly_the_allowed_routes(file: dict[str, Any], cleared: set[str]) -> None:
-    document = read_litellm(json.dumps(file).encode())
+    document = read_routing(json.dumps(file).encode())
     found = resolve(inventory_of(document))
     allowed = {each.name: models(each) for each in found if each.closed and models(each) <= cleared}
-    again = read_litellm(yaml_of(allowed_document(document, allowed)).encode())
+    again = read_routing(yaml_of(allowed_document(document, allowed)).encode())
     assert {each.name: models(each) for each in resolve(inventory_of(again))} == allowed
     assert all(each.closed for each in resolve(inventory_of(again)))
-    assert read_litellm(yaml_of(document).encode()) == document
+    assert read_routing(yaml_of(document).encode()) == document
