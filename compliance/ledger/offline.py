@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from compliance.ledger.bundle import NotJson, is_count, read_json, write_json
 from compliance.ledger.note import SignerKey, VerifierKey
-from evaluations.kernel.dsse import EnvelopeRefused, open_envelope, seal_envelope
+from evaluations.kernel.dsse import EnvelopeRefused, open_envelope, pae, seal_envelope
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -138,6 +138,17 @@ def read_statement(payload: bytes) -> Statement:
 def seal_statement(payload: bytes, key: SignerKey) -> bytes:
     """Return the envelope over a payload, signed by one key."""
     return seal_envelope(PAYLOAD_TYPE, payload, {key_name(key.verifier): key.sign})
+
+
+def sign_payload(payload: bytes, key: SignerKey) -> bytes:
+    """Return a key's signature over a payload: the one that its envelope holds."""
+    return key.sign(pae(PAYLOAD_TYPE, payload))
+
+
+def is_signed(payload: bytes, signature: bytes, keys: Iterable[VerifierKey]) -> bool:
+    """Tell whether one of the keys signed a payload."""
+    signed = pae(PAYLOAD_TYPE, payload)
+    return any(key.verifies(signed, signature) for key in keys)
 
 
 def open_statement(data: bytes, keys: Iterable[VerifierKey]) -> Envelope:

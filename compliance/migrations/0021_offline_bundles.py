@@ -37,6 +37,7 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("serial", models.BigIntegerField()),
                 ("payload", models.BinaryField()),
+                ("signature", models.BinaryField()),
                 ("digest", evaluations.kernel.fields.DigestField(max_length=71)),
                 ("lines", models.PositiveIntegerField()),
                 ("lines_digest", models.CharField(max_length=64)),

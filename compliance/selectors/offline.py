@@ -42,13 +42,14 @@ SELECT count(*), count(*) FILTER (WHERE action <> ALL (%(unmoved)s)) FROM (
 
 def stored_bundle(system: System) -> OfflineBundle | None:
     """Return the newest offline bundle of a system, without its payload: most who ask have it."""
-    return OfflineBundle.objects.select_related("system").defer("payload").filter(system=system).first()
+    return OfflineBundle.objects.select_related("system").defer("payload", "signature").filter(system=system).first()
 
 
-def payload_of(bundle: OfflineBundle) -> bytes | None:
-    """Return the payload of a bundle; None where another one has taken its place."""
-    found = OfflineBundle.objects.filter(pk=bundle.pk, serial=bundle.serial).values_list("payload", flat=True).first()
-    return None if found is None else bytes(found)
+def payload_of(bundle: OfflineBundle) -> tuple[bytes, bytes] | None:
+    """Return the payload of a bundle and the signature that lies beside it; None where another one has taken its place."""
+    rows = OfflineBundle.objects.filter(pk=bundle.pk, serial=bundle.serial).values_list("payload", "signature")
+    found = rows.first()
+    return None if found is None else (bytes(found[0]), bytes(found[1]))
 
 
 def granted_words(system: System) -> list[str]:

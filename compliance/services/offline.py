@@ -16,7 +16,17 @@ from django.db import connection, transaction
 from compliance.deciding.facts import Question
 from compliance.deciding.judge import ALIAS, ANY_KIND, SYSTEM, Judgement
 from compliance.deciding.offline import holds_until
-from compliance.ledger.offline import MOST_LINES, Cited, Line, Statement, lines_digest, read_instant, write_statement
+from compliance.ledger.offline import (
+    MOST_LINES,
+    Cited,
+    Line,
+    Statement,
+    is_signed,
+    lines_digest,
+    read_instant,
+    sign_payload,
+    write_statement,
+)
 from compliance.models import OfflineBundle, ServiceToken
 from compliance.selectors.deciding.candidates import Candidate, carried_routes, granted_subjects, kinds_of
 from compliance.selectors.deciding.conformance import read_asked
@@ -24,7 +34,7 @@ from compliance.selectors.deciding.read import Asked, Caller
 from compliance.selectors.ledger import last_checkpoint, leaf_count
 from compliance.selectors.offline import granted_words, has_news, names_meaning, payload_of, stored_bundle
 from compliance.services.decisions import TokenRefused, judge_asked
-from compliance.services.sealing import seal
+from compliance.services.sealing import keyring, seal
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor
 from evaluations.kernel.canonical import DIGEST_PREFIX, timestamp
@@ -58,6 +68,14 @@ class BundleUnderWay(DomainError):
     code = "offline_bundle_under_way"
     kind = ErrorKind.UNAVAILABLE
     wait = 1
+
+
+class BundleNotOurs(DomainError):
+    """What lies in the bundle's place was not written by the gate: it is not signed anew, and a new one is made when its time comes."""
+
+    code = "offline_bundle_not_ours"
+    kind = ErrorKind.UNAVAILABLE
+    wait = 60
 
 
 class LogEmpty(DomainError):
@@ -94,11 +112,16 @@ def current_bundle(*, actor: Actor, token: ServiceToken, system: System, request
 def hand_out_bundle(*, actor: Actor, bundle: OfflineBundle, form: str, request_id: str = "") -> bytes:
     """Return a bundle's payload, which may go out once this has recorded it. `form` is that of its bytes: `dsse` or `opa`.
 
-    Raises `BundleUnderWay` where another bundle has taken its place.
+    Raises `BundleUnderWay` where another bundle has taken its place, `BundleNotOurs` where somebody wrote into it past the gate.
     """
-    payload = payload_of(bundle)
-    if payload is None:
+    found = payload_of(bundle)
+    if found is None:
         raise BundleUnderWay("a newer bundle was made at this moment; ask again")
+    payload, signature = found
+    keys = keyring()
+    trusted = [key.verifier for key in (keys.current, *keys.previous)]
+    if _digest(payload) != bundle.digest or not is_signed(payload, signature, trusted):
+        raise BundleNotOurs("what is stored as the bundle was not written by the gate; ask the gate itself")
     audit.record(
         audit.Event(
             action=HANDED_OUT,
@@ -110,6 +133,10 @@ def hand_out_bundle(*, actor: Actor, bundle: OfflineBundle, form: str, request_i
         )
     )
     return payload
+
+
+def _digest(payload: bytes) -> str:
+    return f"{DIGEST_PREFIX}{sha256(payload).hexdigest()}"
 
 
 def _still_right(system: System) -> OfflineBundle | None:
@@ -187,7 +214,8 @@ def store_bundle(
         defaults={
             "serial": statement.serial,
             "payload": payload,
-            "digest": f"{DIGEST_PREFIX}{sha256(payload).hexdigest()}",
+            "signature": sign_payload(payload, keyring().current),
+            "digest": _digest(payload),
             "lines": len(statement.lines),
             "lines_digest": lines_digest(statement.lines),
             "seen_size": seen_size,

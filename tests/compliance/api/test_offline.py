@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -13,10 +14,11 @@ from django.db import connection
 
 from compliance.client.offline import Bundle
 from compliance.ledger.offline import MEDIA_TYPE
-from compliance.models import LedgerEntry, ServiceToken
+from compliance.models import Grant, LedgerEntry, OfflineBundle, ServiceToken
 from compliance.services import offline
 from compliance.services.sealing import keyring
 from compliance.services.stopping import revoke_grant
+from evaluations.kernel.services import service_transaction
 from policies.services.systems import register_system
 from tests.compliance.api.callers import as_person, as_token
 from tests.compliance.api.world import Api
@@ -122,6 +124,28 @@ def test_what_cannot_be_recorded_does_not_go_out(point: Api, monkeypatch: pytest
     monkeypatch.setattr(offline.audit, "record", refuse)
     point.client.raise_request_exception = False
     assert get(point, JSON).status_code == 500
+
+
+@pytest.mark.parametrize("path", [JSON, ARCHIVE])
+@pytest.mark.parametrize("told", ["all", "the payload alone"])
+def test_what_somebody_wrote_in_its_place_is_not_signed(
+    path: str, told: str, land: signing.Ground, point: Api, opa_key: None
+) -> None:
+    """As raw SQL may, under the name of a service."""
+    signing.granted(land)
+    assert get(point, path).status_code == 200
+    held, entries = OfflineBundle.objects.get(), handed_out()
+    forged = bytes(held.payload).replace(b'"write"', b'"admin"')
+    digest = f"sha256:{sha256(forged).hexdigest()}" if told == "all" else held.digest
+    with service_transaction("store_bundle"):
+        OfflineBundle.objects.update(payload=forged, digest=digest)
+    answer = get(point, path)
+    assert (answer.status_code, answer.json()["code"]) == (503, "offline_bundle_not_ours")
+    assert answer.headers["Retry-After"] == "60"
+    assert handed_out() == entries
+    # What happens next has a new one made.
+    revoke_grant(actor=signing.actor_of(land.security), grant=Grant.objects.get(), reason="enough")
+    assert get(point, path).status_code == 200
 
 
 def test_a_key_with_a_slash_is_a_system_too(land: signing.Ground) -> None:
