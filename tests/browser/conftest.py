@@ -5,6 +5,7 @@ Without a Chromium on this machine these tests skip; with WRITEGATE_NO_SKIP=1 a 
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -51,8 +52,22 @@ class Watched:
         answer = self.page.goto(f"{self.address}{path}", wait_until="load")
         assert answer is not None
         assert answer.ok, (path, answer.status)
-        # The frame is ready when its scripts have run: until then it hides itself.
-        self.page.wait_for_function("!document.documentElement.hasAttribute('x-cloak')")
+        self._ready()
+
+    @contextmanager
+    def leaving(self, url: str | None = None) -> Iterator[None]:
+        """What is done inside leads to another page: come out when that one (`url`, if one is named) is ready to be used.
+
+        Neither a click nor a key waits for the page that it opens. Who asks right after may be answered by the old one, or by
+        none, in the moment in which there is no document.
+        """
+        with self.page.expect_navigation(url=url):
+            yield
+        self._ready()
+
+    def _ready(self) -> None:
+        """Wait until the frame's scripts have run: until then it hides itself."""
+        self.page.locator("html:not([x-cloak])").wait_for(state="attached")
 
     def barriers(self) -> list[str]:
         """Return what a checker of accessibility finds serious on the page as it stands, each with its first places."""
@@ -191,8 +206,8 @@ def open_page(browser: Browser, served: tuple[str, World]) -> Iterator[OpenPage]
             watched.open("/admin/login/")
             page.fill("input[name=login]", EMAIL)
             page.fill("input[name=password]", PASSWORD)
-            page.click("button[type=submit]")
-            page.wait_for_url(f"{address}/admin/")
+            with watched.leaving(url=f"{address}/admin/"):
+                page.click("button[type=submit]")
         return watched
 
     yield opened

@@ -113,7 +113,7 @@ def test_by_keyboard_alone_from_the_matrix_to_the_document(open_page: OpenPage, 
         ("main td a[href*='/document/']", paths["document"]),
     ):
         tab_to(watched, selector)
-        with page.expect_navigation():
+        with watched.leaving():
             page.keyboard.press("Enter")
         assert page.url.endswith(arrives)
     tab_to(watched, "a[href*='/download/']")
@@ -125,7 +125,7 @@ def test_the_frame_s_switches_work_by_keyboard(open_page: OpenPage, paths: dict[
     assert not phone.page.locator("#nav-sidebar").is_visible()
     tab_to(phone, "[role=button][aria-label='Show or hide the navigation']")
     phone.page.keyboard.press("Enter")
-    assert phone.page.locator("#nav-sidebar").is_visible()
+    phone.page.locator("#nav-sidebar").wait_for()
     shot(phone, "navigation-360")
     desk = open_page(width=DESK)
     desk.open(paths["verdicts"])
@@ -135,7 +135,7 @@ def test_the_frame_s_switches_work_by_keyboard(open_page: OpenPage, paths: dict[
     desk.open(paths["verdicts"])
     tab_to(desk, "a[role=button][x-on\\:click*='filterOpen']")
     desk.page.keyboard.press("Enter")
-    assert desk.page.locator("#changelist-filter").is_visible()
+    desk.page.locator("#changelist-filter").wait_for()
     shot(desk, "filters-1280")
     tab_to(desk, "#changelist-filter a")
     assert desk.worries == []
@@ -148,7 +148,7 @@ def test_a_filter_finds_by_typing_instead_of_listing_everything(open_page: OpenP
     watched.page.locator("#changelist-filter .select2-selection").click()
     watched.page.keyboard.type("strict")
     watched.page.locator(".select2-results__option", has_text="strict-for-tests v1").click()
-    with watched.page.expect_navigation():
+    with watched.leaving():
         watched.page.locator("#changelist-filter button[type=submit]").click()
     assert "policy_version__id__exact" in watched.page.url
     rows = watched.page.locator("#result_list tbody tr.data-row")

@@ -168,8 +168,8 @@ def sign_in(watched: Watched, email: str) -> None:
     watched.page.fill("input[name=password]", signing.PASSWORD)
     watched.page.get_by_role("button", name="Sign in", exact=True).click()
     watched.page.fill("input[name=code]", code(SECRETS[email]))
-    watched.page.keyboard.press("Enter")
-    watched.page.wait_for_url(f"{watched.address}/admin/")
+    with watched.leaving(url=f"{watched.address}/admin/"):
+        watched.page.keyboard.press("Enter")
 
 
 @pytest.mark.parametrize(("width", "dark"), MODES)
@@ -187,7 +187,7 @@ def test_a_dossier_is_read_and_signed_by_keyboard_alone(open_page: OpenPage, pat
     page = watched.page
     sign_in(watched, "kay.keyboard@example.org")
     tab_to(watched, f"#home a[href='{paths['by-keyboard']}']", most=200)
-    with page.expect_navigation():
+    with watched.leaving():
         page.keyboard.press("Enter")
     assert page.locator("input[name=meaning]:checked").count() == 0
     tab_to(watched, "#sign_reason", most=200)
@@ -196,13 +196,13 @@ def test_a_dossier_is_read_and_signed_by_keyboard_alone(open_page: OpenPage, pat
     page.keyboard.press("Space")
     assert page.locator("input[name=meaning]:checked").get_attribute("value") == "approved"
     tab_to(watched, "#decide button[type=submit]")
-    page.keyboard.press("Enter")
+    with watched.leaving(url="**/accounts/2fa/reauthenticate/**"):
+        page.keyboard.press("Enter")
     # Signing in was no proof for this: she proves once more that it is she, and what she typed is still there.
-    page.wait_for_url("**/accounts/2fa/reauthenticate/**")
     tab_to(watched, "input[name=code]")
     page.keyboard.type(code(SECRETS["kay.keyboard@example.org"]))
-    page.keyboard.press("Enter")
-    page.wait_for_url(f"**{paths['by-keyboard']}#decide")
+    with watched.leaving(url=f"**{paths['by-keyboard']}#decide"):
+        page.keyboard.press("Enter")
     assert page.locator("#sign_reason").input_value() == "read the verdict and the radius"
     assert page.locator("input[name=meaning]:checked").get_attribute("value") == "approved"
     tab_to(watched, "#decide button[type=submit]", most=200)
@@ -227,7 +227,7 @@ def test_a_grant_is_suspended_at_one_click_with_a_reason(open_page: OpenPage, pa
     page.locator("input[name=_selected_action]").first.check()
     shot(watched, "grants-ticked-360")
     page.locator("select[name=action]").select_option("suspend")
-    page.locator("button[name=index]").click()
-    page.wait_for_url("**/grant/suspend/?g=*")
+    with watched.leaving(url="**/grant/suspend/?g=*"):
+        page.locator("button[name=index]").click()
     assert page.get_by_role("button", name="Suspend 1 grant").is_visible()
     assert watched.worries == []

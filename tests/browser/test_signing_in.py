@@ -38,11 +38,11 @@ def sign_in(watched: Watched, email: str, secret: str = "") -> None:
     watched.open(reverse("account_login"))
     watched.page.fill("input[name=login]", email)
     watched.page.fill("input[name=password]", PASSWORD)
-    watched.page.get_by_role("button", name="Sign in", exact=True).click()
-    if secret:
-        watched.page.fill("input[name=code]", code(secret))
+    with watched.leaving(url=f"{watched.address}/admin/"):
         watched.page.get_by_role("button", name="Sign in", exact=True).click()
-    watched.page.wait_for_url(f"{watched.address}/admin/")
+        if secret:
+            watched.page.fill("input[name=code]", code(secret))
+            watched.page.get_by_role("button", name="Sign in", exact=True).click()
 
 
 def looked_at(watched: Watched, name: str) -> None:
@@ -72,7 +72,8 @@ def test_an_app_is_set_up_and_used_on_pages_that_anybody_can_use(open_page: Open
     assert page.get_by_label("Password").is_visible()
     looked_at(watched, f"entrance-password-{mode}")
     page.fill("input[name=password]", PASSWORD)
-    page.get_by_role("button", name="Confirm").click()
+    with watched.leaving():
+        page.get_by_role("button", name="Confirm").click()
     secret = page.get_by_label("Authenticator secret").input_value()
     assert page.evaluate("document.querySelector('img.wg-code').naturalWidth") > 0
     looked_at(watched, f"entrance-app-{mode}")
@@ -83,11 +84,11 @@ def test_an_app_is_set_up_and_used_on_pages_that_anybody_can_use(open_page: Open
     watched.open(f"{reverse('account_reauthenticate')}?next=/admin/password_change/")
     looked_at(watched, f"entrance-proof-{mode}")
     page.fill("input[name=code]", code(secret))
-    page.get_by_role("button", name="Confirm").click()
-    page.wait_for_url(f"{watched.address}/admin/password_change/")
+    with watched.leaving(url=f"{watched.address}/admin/password_change/"):
+        page.get_by_role("button", name="Confirm").click()
     page.goto(f"{watched.address}{reverse('mfa_index')}")
-    page.get_by_role("button", name="Sign out").click()
-    page.wait_for_url(f"{watched.address}{reverse('account_login')}**")
+    with watched.leaving(url=f"{watched.address}{reverse('account_login')}**"):
+        page.get_by_role("button", name="Sign out").click()
     page.fill("input[name=login]", f"mode{MODES.index((width, dark))}@example.org")
     page.fill("input[name=password]", PASSWORD)
     page.get_by_role("button", name="Sign in", exact=True).click()
@@ -128,7 +129,7 @@ def test_a_passkey_is_added_proves_anew_and_opens_without_a_password(on_localhos
     page.get_by_role("button", name="Confirm").click()
     page.fill("input[name=name]", "My laptop")
     page.get_by_label("Passwordless").check()
-    with page.expect_navigation():
+    with on_localhost.leaving():
         page.get_by_role("button", name="Add", exact=True).click()
     on_localhost.open(reverse("mfa_list_webauthn"))
     assert page.get_by_text("My laptop").first.is_visible()
@@ -136,12 +137,13 @@ def test_a_passkey_is_added_proves_anew_and_opens_without_a_password(on_localhos
     looked_at(on_localhost, "entrance-keys-1280")
     on_localhost.open(f"{reverse('mfa_reauthenticate_webauthn')}?next=/admin/password_change/")
     looked_at(on_localhost, "entrance-key-proof-1280")
-    with page.expect_navigation(url="**/admin/password_change/"):
+    with on_localhost.leaving(url="**/admin/password_change/"):
         page.get_by_role("button", name="Use a security key").click()
     on_localhost.open(reverse("mfa_index"))
-    page.get_by_role("button", name="Sign out").click()
-    page.get_by_role("button", name="Sign in with a passkey").click()
-    page.wait_for_url("**/admin/")
+    with on_localhost.leaving():
+        page.get_by_role("button", name="Sign out").click()
+    with on_localhost.leaving(url="**/admin/"):
+        page.get_by_role("button", name="Sign in with a passkey").click()
     assert path_of(page) == "/admin/"
     assert on_localhost.worries == []
 
@@ -154,13 +156,12 @@ def test_signing_in_and_the_way_to_one_s_factors_by_keyboard_alone(open_page: Op
     page.keyboard.type("keyboard@example.org")
     tab_to(watched, "input[name=password]")
     page.keyboard.type(PASSWORD)
-    with page.expect_navigation():
+    with watched.leaving():
         page.keyboard.press("Enter")
-    page.wait_for_function("!document.documentElement.hasAttribute('x-cloak')")
     tab_to(watched, "[role=button][aria-label='Your account']")
     page.keyboard.press("Enter")
     tab_to(watched, f"a[href='{reverse('mfa_index')}']")
-    with page.expect_navigation():
+    with watched.leaving():
         page.keyboard.press("Enter")
     tab_to(watched, f"a[href='{reverse('mfa_activate_totp')}']")
     assert watched.worries == []
@@ -174,8 +175,8 @@ def test_the_pages_of_an_administrator_s_acts(open_page: OpenPage, paths: dict[s
         watched.open(path)
         looked_at(watched, f"act-{name}-{width}{'-dark' if dark else ''}")
     watched.open(paths["person"])
-    watched.page.get_by_role("link", name="Give a role").click()
-    watched.page.wait_for_function("!document.documentElement.hasAttribute('x-cloak')")
+    with watched.leaving():
+        watched.page.get_by_role("link", name="Give a role").click()
     watched.page.select_option("select[name=role]", "security" if dark else "system_owner")
     watched.page.get_by_role("button", name="Give the role").click()
     watched.page.get_by_text("The role is given.").wait_for()

@@ -50,8 +50,8 @@ def test_an_incident_is_opened_by_keyboard_alone(open_page: OpenPage, paths: dic
     watched.open(paths["system-incident"])
     watched.page.focus("input[name=reason]")
     watched.page.keyboard.type("payroll is down")
-    watched.page.keyboard.press("Enter")
-    watched.page.wait_for_url(f"**{paths['system-change']}")
+    with watched.leaving(url=f"**{paths['system-change']}"):
+        watched.page.keyboard.press("Enter")
     assert watched.page.get_by_text("The system has an open incident now.").count() >= 1
     watched.open(paths["system-incident"])
     assert watched.page.get_by_role("button", name="Close the incident").is_visible()

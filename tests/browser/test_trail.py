@@ -18,14 +18,14 @@ def test_the_trail_is_searched_by_keyboard_alone(open_page: OpenPage, paths: dic
     page.keyboard.type("lovelace")
     tab_to(watched, "select[name=action]")
     page.keyboard.type("trust")
-    with page.expect_navigation():
+    with watched.leaving():
         page.keyboard.press("Tab")
         tab_to(watched, ".wg-form button[type=submit]")
         page.keyboard.press("Enter")
     assert page.locator("#result_list tbody tr.data-row").count() == 2
     assert page.locator("select[name=action]").input_value() == "trust.assigned"
     tab_to(watched, "#result_list tbody a")
-    with page.expect_navigation():
+    with watched.leaving():
         page.keyboard.press("Enter")
     assert page.locator("h2", has_text="trust assigned: source").is_visible()
     assert watched.worries == []
@@ -37,7 +37,7 @@ def test_the_button_verifies_and_says_what_that_is_worth(
 ) -> None:
     watched = open_page(width=width, dark=dark)
     watched.open(paths["verify"])
-    with watched.page.expect_navigation():
+    with watched.leaving():
         watched.page.get_by_role("button", name="Verify").click()
     assert watched.page.locator("h2", has_text="as far as this server can say").is_visible()
     assert watched.page.locator(".wg-table .wg-pass").count() == 3
