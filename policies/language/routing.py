@@ -5,6 +5,7 @@ without regard to order, weights, limits or health: what a gateway does on a bad
 is open, with the reason and the path to it; nothing is guessed, so an open route clears nobody.
 """
 
+import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -34,6 +35,8 @@ REASONS: Mapping[str, str] = {
     "preset": "a preset that is kept elsewhere decides",
     "plugin": "a plugin or tool of the router stands between request and model",
     "unread_option": "an option that is not known here may let others answer",
+    "another_gateway": "another gateway or an agent decides what answers under this name",
+    "any_host": "whichever host the account prefers may answer",
 }
 """Why a set cannot be known, by code."""
 
@@ -55,51 +58,13 @@ CHANGES: Mapping[str, str] = {
     "preset": "write out what the preset says, and leave it out",
     "plugin": "leave it out",
     "unread_option": "leave it out",
+    "another_gateway": "name the model at whoever serves it",
+    "any_host": "name the host, as in `huggingface/HOST/AUTHOR/MODEL`",
 }
 """What to change so that a set can be known, by the same codes."""
 
-
-class Target(NamedTuple):
-    """A name that a fallback leads to; `reason` says why it is more than that name, "" where it is not."""
-
-    name: str
-    reason: str = ""
-
-
-class Deployment(NamedTuple):
-    """One place that answers for a group. `models` are the models as written that may answer; a router has none and `picks` groups.
-
-    `at` is the endpoint where one is written, `reasons` why the deployment alone is open.
-    """
-
-    group: str
-    models: tuple[str, ...]
-    at: str = ""
-    id: str = ""
-    picks: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
-
-
-class Fallback(NamedTuple):
-    """What one name (or `EVERY_NAME`, or `ALWAYS`) falls back to. `word` names the kind in paths."""
-
-    source: str
-    targets: tuple[Target, ...]
-    word: str
-
-
-class Inventory(NamedTuple):
-    """All that a gateway serves. Each list of `fallbacks` is looked up by itself; `reasons` open every route.
-
-    `aliases` are (name, name), `renames` (model as written, model as written or name), `groups` (name, names).
-    """
-
-    deployments: tuple[Deployment, ...]
-    aliases: tuple[tuple[str, str], ...] = ()
-    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    fallbacks: tuple[tuple[Fallback, ...], ...] = ()
-    renames: tuple[tuple[str, str], ...] = ()
-    reasons: tuple[str, ...] = ()
+_PICKED = re.compile(r"auto([-_].*)?|dynamic|(.*[-_])?router([-_].*)?")
+"""Part of a name under which a provider picks the model: `auto-balanced`, `azure-model-router`, `default-prompt-router`."""
 
 
 class Member(NamedTuple):
@@ -138,6 +103,56 @@ class Route(NamedTuple):
         return not self.opens
 
 
+class Target(NamedTuple):
+    """A name that a fallback leads to; `reason` says why it is more than that name, "" where it is not."""
+
+    name: str
+    reason: str = ""
+
+
+class Deployment(NamedTuple):
+    """One place that answers for a group. `models` are the models as written that may answer; a router has none and `picks` groups.
+
+    `at` is the endpoint where one is written, `exact` as in a member, `reasons` why the deployment alone is open. `requests` are what
+    it asks of a router outside: routes by the name of that router, with whoever may answer there.
+    """
+
+    group: str
+    models: tuple[str, ...]
+    at: str = ""
+    id: str = ""
+    picks: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    exact: bool = False
+    requests: tuple[Route, ...] = ()
+
+
+class Fallback(NamedTuple):
+    """What one name (or `EVERY_NAME`, or `ALWAYS`) falls back to. `word` names the kind in paths."""
+
+    source: str
+    targets: tuple[Target, ...]
+    word: str
+
+
+class Inventory(NamedTuple):
+    """All that a gateway serves. Each list of `fallbacks` is looked up by itself; `reasons` open every route.
+
+    `aliases` are (name, name), `groups` (name, names).
+    """
+
+    deployments: tuple[Deployment, ...]
+    aliases: tuple[tuple[str, str], ...] = ()
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    fallbacks: tuple[tuple[Fallback, ...], ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+def is_picked(model: str) -> bool:
+    """True where part of a model as written says that the provider picks the model anew for each request."""
+    return any(_PICKED.fullmatch(part) for part in re.split("[/:]", model.lower()))
+
+
 def shown_path(path: Iterable[str]) -> str:
     """Return a path as people read it."""
     return " → ".join(path)
@@ -152,14 +167,8 @@ def resolve(inventory: Inventory) -> tuple[Route, ...]:
 def public_names(inventory: Inventory) -> tuple[str, ...]:
     """Return the names that a client may ask for, each once: groups, aliases and routing groups."""
     names = [deployment.group for deployment in inventory.deployments]
-    names += [name for name, _ in (*inventory.aliases, *inventory.groups, *_named(inventory))]
+    names += [name for name, _ in (*inventory.aliases, *inventory.groups)]
     return tuple(dict.fromkeys(names))
-
-
-def _named(inventory: Inventory) -> list[tuple[str, str]]:
-    """Return the renames of what no deployment has as its model: those are names that a client may ask for."""
-    models = {model for deployment in inventory.deployments for model in deployment.models}
-    return [(name, target) for name, target in inventory.renames if name not in models]
 
 
 def applying(entries: Sequence[Fallback], name: str) -> list[Fallback]:
@@ -193,10 +202,10 @@ def matches(pattern: str, name: str) -> bool:
 
 
 class _Step(NamedTuple):
-    """What one name is by itself: who answers, why it is open, and which names it leads to by which word."""
+    """What one name is by itself: who answers, why it is open, each with its path from there, and where it leads by which word."""
 
-    members: tuple[tuple[str, str], ...]
-    opens: tuple[tuple[str, str], ...]
+    members: tuple[Member, ...]
+    opens: tuple[Open, ...]
     leads: tuple[tuple[str, str], ...]
 
 
@@ -210,30 +219,29 @@ class _Graph:
             if deployment.id:
                 self._by_id[deployment.id] = deployment.group
         self._leads: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-        for name, target in (*inventory.aliases, *_named(inventory)):
+        for name, target in inventory.aliases:
             self._leads[name].append((ALIAS, target))
         for name, members in inventory.groups:
             self._leads[name] += [(GROUP, member) for member in members]
-        self._renames: defaultdict[str, list[str]] = defaultdict(list)
-        for model, other in inventory.renames:
-            self._renames[model].append(other)
         self._wildcards = [name for name in self._groups if EVERY_NAME in name]
         self._step = cache(self._look_up)
         self._answered = self._find_answered()
 
     def route(self, name: str) -> Route:
         members: dict[tuple[str, str], Member] = {}
-        opens: dict[tuple[str, str], Open] = {(reason, ""): Open(reason, (name,)) for reason in self._inventory.reasons}
+        opens: dict[tuple[str, tuple[str, ...]], Open] = {
+            (reason, ()): Open(reason, (name,)) for reason in self._inventory.reasons
+        }
         seen, waiting = {name}, deque[tuple[str, tuple[str, ...]]]([(name, (name,))])
         while waiting:
             here, path = waiting.popleft()
             step = self._step(here)
             if here not in self._answered:
-                opens.setdefault(("nobody", here), Open("nobody", path))
-            for model, at in step.members:
-                members.setdefault((model, at), Member(model, at, (*path, model)))
+                opens.setdefault(("nobody", (here,)), Open("nobody", path))
+            for member in step.members:
+                members.setdefault((member.model, member.at), member._replace(path=(*path, *member.path)))
             for reason, what in step.opens:
-                opens.setdefault((reason, what), Open(reason, (*path, what) if what != here else path))
+                opens.setdefault((reason, what), Open(reason, path if what == (here,) else (*path, *what)))
             for word, target in step.leads:
                 if target not in seen:
                     seen.add(target)
@@ -264,12 +272,12 @@ class _Graph:
         return found
 
     def _look_up(self, name: str) -> _Step:
-        members: list[tuple[str, str]] = []
-        opens: list[tuple[str, str]] = []
+        members: list[Member] = []
+        opens: list[Open] = []
         leads = list(self._leads.get(name, ()))
         deployments = self._groups.get(name, [])
         if EVERY_NAME in name:
-            opens.append(("wildcard", name))
+            opens.append(Open("wildcard", (name,)))
         else:
             for deployment in deployments:
                 self._answer(deployment, members, opens, leads)
@@ -279,25 +287,20 @@ class _Graph:
                 leads.append((DEPLOYMENT_ID, self._by_id[name]))
             elif EVERY_NAME not in name:
                 wildcard = next((each for each in self._wildcards if matches(each, name)), None)
-                opens.append(("unknown_name", name) if wildcard is None else ("wildcard", wildcard))
+                opens.append(Open("unknown_name", (name,)) if wildcard is None else Open("wildcard", (wildcard,)))
         for entries in self._inventory.fallbacks:
             for entry in applying(entries, name):
                 for target in entry.targets:
                     leads.append((entry.word, target.name))
                     if target.reason:
-                        opens.append((target.reason, target.name))
+                        opens.append(Open(target.reason, (target.name,)))
         return _Step(tuple(members), tuple(opens), tuple(leads))
 
-    def _answer(
-        self,
-        deployment: Deployment,
-        members: list[tuple[str, str]],
-        opens: list[tuple[str, str]],
-        leads: list[tuple[str, str]],
-    ) -> None:
+    def _answer(self, deployment: Deployment, members: list[Member], opens: list[Open], leads: list[tuple[str, str]]) -> None:
         told = deployment.models[0] if deployment.models else deployment.group
-        opens += [(reason, told) for reason in deployment.reasons]
+        opens += [Open(reason, (told,)) for reason in deployment.reasons]
         leads += [(ROUTER, name) for name in deployment.picks]
-        for model in deployment.models:
-            # Whether a rename takes effect depends on how the gateway is called, so both may answer.
-            members += [(each, deployment.at) for each in (model, *self._renames.get(model, ()))]
+        members += [Member(model, deployment.at, (model,), exact=deployment.exact) for model in deployment.models]
+        for request in deployment.requests:
+            members += request.members
+            opens += request.opens

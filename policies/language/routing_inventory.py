@@ -4,18 +4,26 @@
 serves exactly the allowed names, each with the same set behind it. Keys and passwords were never kept: whoever uses it adds them.
 """
 
-import re
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from io import StringIO
 from typing import Any, NamedTuple
 
 from ruamel.yaml import YAML
 
-from policies.language.routing import ALWAYS, EVERY_NAME, Deployment, Fallback, Inventory, Target, applying
+from policies.language.routing import ALWAYS, EVERY_NAME, Deployment, Fallback, Inventory, Route, Target, applying, is_picked
 from policies.language.routing_auto import ROUTERS, picks_of
-from policies.language.routing_litellm import DEFAULTS, ENVIRONMENT, KINDS, SECTIONS, UNREAD
-
-_PICKED_BY_PROVIDER = re.compile(r"(auto([-_].*)?|model-router([-_].*)?)(:.*)?\Z")
+from policies.language.routing_litellm import DEFAULTS, ELSEWHERE, KINDS, OWN_FALLBACKS, SECTIONS
+from policies.language.routing_openrouter import UNREAD
+from policies.language.routing_providers import (
+    ENVIRONMENT,
+    OPENROUTER,
+    asks_openrouter,
+    is_elsewhere,
+    name_at_openrouter,
+    open_by_provider,
+)
+from policies.language.routing_requests import requested_route
 
 Document = Mapping[str, Any]
 
@@ -26,36 +34,75 @@ def inventory_of(document: Document) -> Inventory:
     reasons = ["database"] if document.get("general_settings") else []
     if router.get("default_litellm_params") or settings.get("default_litellm_params"):
         reasons.append("own_fallbacks")
+    if router.get(UNREAD) or settings.get(UNREAD) or document.get(ELSEWHERE):
+        reasons.append("another_gateway")
+    asked = {model for item in document["model_list"] for model in _models(item)}
+    renames = defaultdict[str, list[str]](list)
+    for name, model in (pair for part in (router, settings) for pair in _pairs(part.get("model_alias_map", {}))):
+        renames[name].append(model)
     return Inventory(
-        tuple(_deployment(item) for item in document["model_list"]),
-        tuple(pair for part in (router, settings) for pair in _pairs(part.get("model_group_alias", {}))),
+        tuple(_deployment(item, renames) for item in document["model_list"]),
+        (
+            *(pair for part in (router, settings) for pair in _pairs(part.get("model_group_alias", {}))),
+            # A rename of what no deployment asks for is a name that a client may ask for.
+            *((name, model) for name, models in renames.items() if name not in asked for model in models),
+        ),
         tuple(
             (group["group_name"], tuple(group["models"]))
             for part in (router, settings)
             for group in part.get("routing_groups", ())
         ),
         tuple(tuple(entry.fallback for entry in entries) for entries in _lists_of(document)),
-        tuple(pair for part in (router, settings) for pair in _pairs(part.get("model_alias_map", {}))),
         tuple(reasons),
     )
 
 
-def _deployment(item: Document) -> Deployment:
-    params, info = item["litellm_params"], item.get("model_info", {})
+def _models(item: Document) -> tuple[str, ...]:
+    """Return the models that a deployment asks for, as LiteLLM writes them; a router has none."""
+    params = item["litellm_params"]
     model: str = params["model"]
-    silent = (params["silent_model"],) if "silent_model" in params else ()
-    reasons = ["own_fallbacks"] if params.get(UNREAD) else []
-    base = {"at": params.get("api_base", ""), "id": info.get("id", "")}
     if model.startswith(ROUTERS):
+        return ()
+    if asks_openrouter(model, params.get("api_base", "")):
+        return (model,)
+    provider = model.partition("/")[0]
+    return (model, *(f"{provider}/{name}" for name in params.get("models", ()) if f"{provider}/{name}" != model))
+
+
+def _deployment(item: Document, renames: Mapping[str, Sequence[str]]) -> Deployment:
+    params, info = item["litellm_params"], item.get("model_info", {})
+    silent = (params["silent_model"],) if "silent_model" in params else ()
+    unread = set(params.get(UNREAD, ()))
+    reasons = ["own_fallbacks"] if unread & set(OWN_FALLBACKS) else []
+    reasons += ["another_gateway"] if params.get("use_litellm_proxy") else []
+    address = params.get("api_base", "")
+    base = {"at": params.get("model_id", address), "id": info.get("id", "")}
+    if params["model"].startswith(ROUTERS):
         picks = picks_of(params)
         reasons += [] if picks else ["auto_router"]
         return Deployment(item["model_name"], (), picks=(*picks, *silent), reasons=tuple(reasons), **base)
-    provider = model.partition("/")[0]
-    models = (model, *(f"{provider}/{name}" for name in params.get("models", ()) if f"{provider}/{name}" != model))
-    reasons += ["environment"] if model.startswith(ENVIRONMENT) else []
-    reasons += ["wildcard"] if any(EVERY_NAME in each for each in models) else []
-    reasons += ["auto_model"] if any(_PICKED_BY_PROVIDER.match(each.rpartition("/")[2]) for each in models) else []
-    return Deployment(item["model_name"], models, picks=silent, reasons=tuple(reasons), **base)
+    # Whether a rename takes effect depends on how the gateway is called, so both may answer.
+    models = tuple(dict.fromkeys(each for model in _models(item) for each in (model, *renames.get(model, ()))))
+    plain = tuple(model for model in models if not asks_openrouter(model, address))
+    requests = tuple(_requested(model, params) for model in models if asks_openrouter(model, address))
+    if not requests and unread - set(OWN_FALLBACKS):
+        reasons.append("unread_option")
+    reasons += ["environment"] if any(model.startswith(ENVIRONMENT) for model in plain) else []
+    reasons += ["wildcard"] if any(EVERY_NAME in model for model in plain) else []
+    reasons += [reason for model in models for reason in open_by_provider(model, address)]
+    reasons += ["auto_model"] if any(is_picked(name) for name in (info.get("base_model", ""), params.get("model_id", ""))) else []
+    exact = "model_id" in params or any(is_elsewhere(model, address) for model in plain)
+    return Deployment(
+        item["model_name"], plain, picks=silent, reasons=tuple(dict.fromkeys(reasons)), exact=exact, requests=requests, **base
+    )
+
+
+def _requested(model: str, params: Document) -> Route:
+    """Return who may answer what a deployment asks of OpenRouter under a model as written."""
+    more = {member: params[member] for member in ("models",) if member in params}
+    unread = [option for option in params.get(UNREAD, ()) if option not in OWN_FALLBACKS]
+    request = {**more, **params.get("extra_body", {}), "model": name_at_openrouter(model), UNREAD: unread}
+    return requested_route(OPENROUTER, request, anywhere=OPENROUTER)
 
 
 def _pairs(aliases: Document) -> list[tuple[str, str]]:
@@ -113,7 +160,7 @@ def allowed_document(document: Document, allowed: Collection[str]) -> dict[str, 
     found = [item for item in document["model_list"] if item["model_name"] in names]
     parts = ("model_name", "litellm_params", "model_info")
     kept: dict[str, Any] = {"model_list": [{part: item[part] for part in parts if part in item} for item in found]}
-    models = {model for item in kept["model_list"] for model in _deployment(item).models}
+    models = {model for item in kept["model_list"] for model in _models(item)}
     used = {
         (entry.section, entry.kind, entry.fallback)
         for entries in _lists_of(document)

@@ -50,35 +50,11 @@ def strip_openrouter(root: Members, *, filename: str = "") -> dict[str, Any]:
     return _Reader(filename).strip(root)
 
 
-class _Reader(ShapeReader):
-    """Checks shapes and strips."""
+class RequestReader(ShapeReader):
+    """Checks the shape of one request, and keeps of it what decides who answers."""
 
-    def document(self, root: Members) -> dict[str, Any]:
-        for member in sorted(root.keys() - {ROUTES}):
-            # Something beside it may be meant for all routes, and nobody reads it.
-            self.note(
-                root.lines[member], "", f"beside `{ROUTES}` nothing is read", "write every request out under its name", "unread"
-            )
-        if root.get(ROUTES) is None:
-            self.note(
-                1, ROUTES, "it is missing", "write `NAME: {model: …}` for each request; `{}` says that there is none", "missing"
-            )
-        given = self.mapping(root, ROUTES, ROUTES)
-        if len(given) > MAX_ROUTES:
-            self.note(given.line, ROUTES, f"{len(given)} routes", f"at most {MAX_ROUTES} are read", "too_long")
-            return {}
-        found = {name: self._request(name, given, f"{ROUTES}[{place}]") for place, name in enumerate(given)}
-        if self._names > MAX_NAMES:
-            self.note(1, "", f"{self._names} names stand in the lists", f"at most {MAX_NAMES} are read", "too_long")
-        return {ROUTES: found}
-
-    def _request(self, name: str, routes: Members, field: str) -> dict[str, Any]:
-        if not is_name(name) or "*" in name:
-            self.note(routes.lines[name], field, "the name of the route is none", f"{NAME_HINT}, no `*` among them")
-        given = routes[name]
-        if not isinstance(given, Members):
-            self.note(routes.lines[name], field, "it is no request", "write `{model: …, provider: {…}}`")
-            return {}
+    def request(self, given: Members, field: str) -> dict[str, Any]:
+        """Return what is kept of a request. Names that stand in its lists are counted."""
         request, lines = self._merged(given, field)
         kept: dict[str, Any] = {}
         if request.get("model") is not None:
@@ -226,6 +202,38 @@ class _Reader(ShapeReader):
             return str(given)
         self.note(line_of(given) or line, field, "it is none of its words", f"write one of: {', '.join(_WORDS[member])}")
         return ""
+
+
+class _Reader(RequestReader):
+    """Checks shapes and strips."""
+
+    def document(self, root: Members) -> dict[str, Any]:
+        for member in sorted(root.keys() - {ROUTES}):
+            # Something beside it may be meant for all routes, and nobody reads it.
+            self.note(
+                root.lines[member], "", f"beside `{ROUTES}` nothing is read", "write every request out under its name", "unread"
+            )
+        if root.get(ROUTES) is None:
+            self.note(
+                1, ROUTES, "it is missing", "write `NAME: {model: …}` for each request; `{}` says that there is none", "missing"
+            )
+        given = self.mapping(root, ROUTES, ROUTES)
+        if len(given) > MAX_ROUTES:
+            self.note(given.line, ROUTES, f"{len(given)} routes", f"at most {MAX_ROUTES} are read", "too_long")
+            return {}
+        found = {name: self._request(name, given, f"{ROUTES}[{place}]") for place, name in enumerate(given)}
+        if self._names > MAX_NAMES:
+            self.note(1, "", f"{self._names} names stand in the lists", f"at most {MAX_NAMES} are read", "too_long")
+        return {ROUTES: found}
+
+    def _request(self, name: str, routes: Members, field: str) -> dict[str, Any]:
+        if not is_name(name) or "*" in name:
+            self.note(routes.lines[name], field, "the name of the route is none", f"{NAME_HINT}, no `*` among them")
+        given = routes[name]
+        if not isinstance(given, Members):
+            self.note(routes.lines[name], field, "it is no request", "write `{model: …, provider: {…}}`")
+            return {}
+        return self.request(given, field)
 
 
 def _interferes(member: str, given: Any) -> bool:

@@ -5,11 +5,10 @@ here. Every model of a request may be answered by each provider it allows, in ea
 today is not in the request. Order, prices, load and health are not looked at, as for every gateway.
 """
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from policies.language.routing import EVERY_NAME, Member, Open, Route
+from policies.language.routing import EVERY_NAME, Member, Open, Route, is_picked
 from policies.language.routing_openrouter import PLACEHOLDER, PLUGINS, ROUTES, UNREAD
 
 MAX_MEMBERS = 20_000
@@ -18,14 +17,14 @@ MAX_MEMBERS = 20_000
 _QUANTIZATIONS = frozenset({"int4", "int8", "fp4", "fp6", "fp8", "fp16", "bf16", "fp32", "unknown"})
 _FIXED_VARIANTS = frozenset({"free", "extended", "thinking", "beta"})
 """Variants that are models of their own; all others change how the router chooses."""
-_ROUTERS = re.compile(r"openrouter/.*|[^/]*/(auto([-_].*)?|(.*[-_])?router([-_].*)?)")
+_OWN_MODELS = "openrouter/"
 
 _Request = Mapping[str, Any]
 
 
 def requested_routes(document: Mapping[str, Any]) -> tuple[Route, ...]:
     """Return every route of a stripped document, in its order, with the closed set behind it."""
-    return tuple(_route(name, request) for name, request in document[ROUTES].items())
+    return tuple(requested_route(name, request) for name, request in document[ROUTES].items())
 
 
 def allowed_requests(document: Mapping[str, Any], allowed: Collection[str]) -> dict[str, Any]:
@@ -35,13 +34,16 @@ def allowed_requests(document: Mapping[str, Any], allowed: Collection[str]) -> d
 
 def count_members(document: Mapping[str, Any]) -> int:
     """Return how many members the routes of a stripped document have together at most, without listing them."""
-    return sum(
-        len(_models(request)) * max(1, sum(max(1, len(quants or ())) for _, quants in _places(request)))
-        for request in document[ROUTES].values()
-    )
+    return sum(count_answers(request) for request in document[ROUTES].values())
 
 
-def _route(name: str, request: _Request) -> Route:
+def count_answers(request: _Request) -> int:
+    """Return how many members the route of one kept request has at most, without listing them."""
+    return len(_models(request)) * max(1, sum(max(1, len(quants or ())) for _, quants in _places(request)))
+
+
+def requested_route(name: str, request: _Request, *, anywhere: str = "") -> Route:
+    """Return the route of one kept request. `anywhere` is the place of a member of which none is named."""
     members: dict[tuple[str, str], Member] = {}
     opens: dict[tuple[str, tuple[str, ...]], Open] = {}
 
@@ -67,7 +69,7 @@ def _route(name: str, request: _Request) -> Route:
         before = ("fallback",) if place else ()
         for reason in _open_by_name(model):
             note(reason, *before, model)
-        for at in _named_places(places, request) or [""]:
+        for at in [place or anywhere for place in _named_places(places, request)] or [anywhere]:
             written = Member(model, at, ()).written
             members.setdefault((model, at), Member(model, at, (name, *before, written), exact=True))
     return Route(name, tuple(members[key] for key in sorted(members)), tuple(opens.values()))
@@ -90,7 +92,7 @@ def _open_by_name(model: str) -> Iterator[str]:
     base, *variants = slug.split(":")
     if EVERY_NAME in base:
         yield "wildcard"
-    if _ROUTERS.fullmatch(base):
+    if base.startswith(_OWN_MODELS) or is_picked(base):
         yield "auto_model"
     elif base.startswith("~") or base.endswith("-latest"):
         yield "moving_name"

@@ -13,6 +13,8 @@ from policies.language.routing import (
     Deployment,
     Fallback,
     Inventory,
+    Member,
+    Open,
     Route,
     Target,
     applying,
@@ -38,6 +40,7 @@ def paths(found: Route) -> dict[str, str]:
     return {member.written: shown_path(member.path) for member in found.members}
 
 
+OUTSIDE = Route("hub", (Member("lab/o", "one (fp8)", ("hub", "lab/o at one (fp8)"), exact=True),), ())
 A, B, C = (deployment(name) for name in "abc")
 
 ROADS: Mapping[str, tuple[Route, dict[str, str]]] = {
@@ -135,9 +138,9 @@ ROADS: Mapping[str, tuple[Route, dict[str, str]]] = {
         route("a", A, deployment("b", id="b-eu"), fallbacks=((fallback("a", "b-eu"),),)),
         {"lab/a": "a → lab/a", "lab/b": "a → fallback → b-eu → deployment id → b → lab/b"},
     ),
-    "a model that may be renamed": (
-        route("a", A, renames=(("lab/a", "lab/z"),)),
-        {"lab/a": "a → lab/a", "lab/z": "a → lab/z"},
+    "a router outside": (
+        route("a", A, deployment("a", "lab/z", requests=(OUTSIDE,))),
+        {"lab/a": "a → lab/a", "lab/z": "a → lab/z", "lab/o at one (fp8)": "a → hub → lab/o at one (fp8)"},
     ),
 }
 
@@ -167,6 +170,10 @@ OPEN: Mapping[str, tuple[Route, tuple[str, str]]] = {
     "a fallback to nobody": (
         route("a", A, groups=(("g", ("h",)), ("h", ("g",))), fallbacks=((fallback("a", "g"),),)),
         ("nobody", "a → fallback → g"),
+    ),
+    "a router outside that leaves it open": (
+        route("a", deployment("a", requests=(Route("hub", (), (Open("any_provider", ("hub", "provider")),)),))),
+        ("any_provider", "a → hub → provider"),
     ),
     "a gateway that reads more elsewhere": (route("a", A, reasons=("database",)), ("database", "a")),
 }
@@ -230,7 +237,6 @@ inventories = st.builds(
     aliases=st.lists(st.tuples(names, names), max_size=3).map(tuple),
     groups=st.lists(st.tuples(names, st.lists(names, max_size=3).map(tuple)), max_size=2).map(tuple),
     fallbacks=st.lists(lists.map(tuple), max_size=3).map(tuple),
-    renames=st.just(()),
     reasons=st.just(()),
 )
 

@@ -157,16 +157,232 @@ def test_a_router_that_may_pick_more_is_open(kind: str) -> None:
     [
         ({"model": "os.environ/MODEL"}, "environment"),
         ({"model": "lab/*"}, "wildcard"),
-        ({"model": "openrouter/auto"}, "auto_model"),
-        ({"model": "openrouter/openrouter/auto:online"}, "auto_model"),
         ({"model": "gateway/auto-balanced"}, "auto_model"),
         ({"model": "azure/model-router"}, "auto_model"),
+        ({"model": "azure_ai/azure-model-router"}, "auto_model"),
+        ({"model": "azure_ai/model_router/ours"}, "auto_model"),
+        ({"model": "azure/ours", "api_base": "https://a.example/openai/deployments/model-router/chat/completions"}, "auto_model"),
+        ({"model": "bedrock/arn:aws:bedrock:us-east-1:1:default-prompt-router/anthropic.claude:1"}, "auto_model"),
+        ({"model": "bedrock/anthropic.claude", "model_id": "arn:aws:bedrock:us-east-1:1:prompt-router/p"}, "auto_model"),
+        ({"model": "openai/dynamic/support", "api_base": "https://gateway.ai.cloudflare.com/v1/a/b/compat"}, "auto_model"),
+        ({"model": "litellm_proxy/x"}, "another_gateway"),
+        ({"model": "x", "custom_llm_provider": "litellm_proxy"}, "another_gateway"),
+        ({"model": "openai/x", "use_litellm_proxy": True}, "another_gateway"),
+        ({"model": "vercel_ai_gateway/openai/x"}, "another_gateway"),
+        ({"model": "openai/lab/x", "api_base": "https://ai-gateway.vercel.sh/v1"}, "another_gateway"),
+        ({"model": "helicone/x,y"}, "another_gateway"),
+        ({"model": "openai/x", "base_url": "https://api.portkey.ai/v1"}, "another_gateway"),
+        ({"model": "bedrock/agent/A/B"}, "another_gateway"),
+        ({"model": "azure_ai/agents/a"}, "another_gateway"),
+        ({"model": "langgraph/a"}, "another_gateway"),
+        ({"model": "huggingface/lab/x"}, "any_host"),
+        ({"model": "huggingface/lab/x:cheapest"}, "any_host"),
+        ({"model": "openai/lab/x", "api_base": "https://router.huggingface.co/v1"}, "any_host"),
+        ({"model": "openai/x", "extra_body": {"model": "z"}}, "unread_option"),
+        ({"model": "openai/x", "extra_body": {"fallbacks": ["z"]}}, "unread_option"),
+        ({"model": "openai/x", "extra_body": "os.environ/BODY"}, "unread_option"),
+        ({"model": "openai/x", "api_base": "openrouter.ai/api/v1"}, "unread_option"),
+        ({"model": "azure/x", "api_base": "https://one.example", "base_url": "https://two.example"}, "unread_option"),
+        ({"model": "azure/x", "litellm_credential_name": "kept-elsewhere"}, "unread_option"),
         ({"model": "lab/x", "fallbacks": ["lab/z"]}, "own_fallbacks"),
         ({"model": "lab/x", "context_window_fallback_dict": {"x": "z"}}, "own_fallbacks"),
     ],
 )
 def test_a_deployment_that_may_be_another_opens_the_route(params: dict[str, Any], reason: str) -> None:
-    assert list(opens(routes(with_params(**params))["x"])) == [reason]
+    assert opens(routes(with_params(**params))["x"]).keys() == {reason}
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"model": "openai/gpt-4o"},
+        {"model": "gpt-4o"},
+        {"model": "openai/gpt-4o", "api_base": "https://eu.api.openai.com/v1"},
+        {"model": "anthropic/claude-opus-4-8", "extra_body": {"metadata": {}}},
+        {"model": "azure/deployment", "api_base": "https://ours.openai.azure.com/"},
+        {"model": "azure/deployment", "api_base": "os.environ/AZURE_API_BASE"},
+        {"model": "azure/deployment", "use_litellm_proxy": False},
+        {"model": "bedrock/us.anthropic.claude-opus-4-8-v1:0"},
+        {"model": "bedrock/converse/arn:aws:bedrock:us-east-1:1:application-inference-profile/p"},
+        {"model": "vertex_ai/gemini-3-pro"},
+        {"model": "huggingface/together/lab/x"},
+        {"model": "huggingface/lab/x:together"},
+        {"model": "huggingface/lab/x", "api_base": "https://ours.endpoints.huggingface.cloud"},
+        {"model": "openai/lab/x", "api_base": "https://router.huggingface.co/together/v1"},
+        {"model": "hosted_vllm/x", "api_base": "http://models.example:8000/v1"},
+        {"model": "together_ai/lab/x"},
+    ],
+)
+def test_a_deployment_that_says_who_answers_is_closed(params: dict[str, Any]) -> None:
+    assert opens(routes(with_params(**params))["x"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("params", "exact"),
+    [
+        ({"model": "openai/gpt-4o", "api_base": "https://api.openai.com/v1"}, False),
+        ({"model": "openai/gpt-4o", "api_base": "https://elsewhere.example/v1"}, True),
+        ({"model": "openai/gpt-4o", "api_base": "https://openai.com.example/v1"}, True),
+        ({"model": "openai/gpt-4o", "api_base": "os.environ/OPENAI_API_BASE"}, True),
+        ({"model": "gpt-4o", "api_base": "https://elsewhere.example/v1"}, True),
+        ({"model": "gpt-4o"}, False),
+        ({"model": "azure/deployment", "api_base": "https://ours.openai.azure.com"}, False),
+        ({"model": "bedrock/anthropic.claude", "model_id": "arn:aws:bedrock:us-east-1:1:provisioned-model/p"}, True),
+        ({"model": "bedrock/anthropic.claude"}, False),
+    ],
+)
+def test_a_well_known_name_at_another_address_is_another_model(params: dict[str, Any], exact: bool) -> None:
+    (member,) = routes(with_params(**params))["x"].members
+    assert (member.exact, bool(member.at)) == (exact, exact or "api_base" in params)
+
+
+CLOSED = {"provider": {"order": ["one"], "allow_fallbacks": False, "quantizations": ["fp8"]}}
+
+
+class TestAskingOpenRouter:
+    @pytest.mark.parametrize(
+        "params",
+        [
+            {"model": "openrouter/lab/o"},
+            {"model": "lab/o", "custom_llm_provider": "openrouter"},
+            {"model": "openai/lab/o", "api_base": "https://openrouter.ai/api/v1"},
+            {"model": "openai/lab/o", "base_url": "https://eu.openrouter.ai/api/v1"},
+        ],
+    )
+    @pytest.mark.parametrize("place", ["", "extra_body"])
+    def test_it_is_closed_by_what_closes_a_request_wherever_that_stands(self, params: dict[str, Any], place: str) -> None:
+        plain = routes(with_params(**params))["x"]
+        assert opens(plain) == {"any_provider": "x → openrouter → provider", "any_quantization": "x → openrouter → provider"}
+        assert {member.written for member in plain.members} == {"lab/o at openrouter"}
+        closed = routes(with_params(**params, **({place: CLOSED} if place else CLOSED)))["x"]
+        assert opens(closed) == {}
+        assert [(member.written, shown_path(member.path), member.exact) for member in closed.members] == [
+            ("lab/o at one (fp8)", "x → openrouter → lab/o at one (fp8)", True)
+        ]
+
+    @pytest.mark.parametrize(
+        ("more", "reason"),
+        [
+            ({"model": "openrouter/auto"}, "auto_model"),
+            ({"model": "openrouter/openrouter/auto:online"}, "auto_model"),
+            ({"model": "openrouter/lab/o:nitro"}, "router_variant"),
+            ({"model": "openrouter/lab/o:floor"}, "router_variant"),
+            ({"model": "openrouter/@preset/mine"}, "preset"),
+            ({"model": "openrouter/lab/*"}, "wildcard"),
+            ({"models": ["openrouter/auto"]}, "auto_model"),
+            ({"plugins": [{"id": "web"}]}, "plugin"),
+            ({"preset": "mine"}, "preset"),
+            ({"route": "sort"}, "unread_option"),
+            ({"additional_drop_params": ["provider"]}, "unread_option"),
+            ({"api_base": "https://ours.example/api/v1"}, "another_gateway"),
+            ({"api_base": "os.environ/OPENROUTER_API_BASE"}, "another_gateway"),
+            ({"api_base": "no address"}, "unread_option"),
+            ({"fallbacks": ["lab/z"]}, "own_fallbacks"),
+        ],
+    )
+    def test_what_leaves_the_choice_to_others_opens_it(self, more: dict[str, Any], reason: str) -> None:
+        params = {"model": "openrouter/lab/o", **CLOSED}
+        assert opens(routes(with_params(**params))["x"]) == {}
+        assert reason in opens(routes(with_params(**params | more))["x"])
+
+    def test_every_fallback_answers_too(self) -> None:
+        found = routes(with_params(model="openrouter/lab/o:free", models=["lab/y"], **CLOSED))["x"]
+        assert (found.closed, {member.written: shown_path(member.path) for member in found.members}) == (
+            True,
+            {
+                "lab/o:free at one (fp8)": "x → openrouter → lab/o:free at one (fp8)",
+                "lab/y at one (fp8)": "x → openrouter → fallback → lab/y at one (fp8)",
+            },
+        )
+
+    def test_a_file_from_before_that_kept_no_provider_is_open(self) -> None:
+        kept = {"model": "openrouter/lab/o", "models": ["lab/y"]}
+        (found,) = resolve(inventory_of({"model_list": [{"model_name": "x", "litellm_params": kept}]}))
+        assert "any_provider" in opens(found)
+        assert models(found) == {"lab/o", "lab/y"}
+
+    def test_what_is_allowed_comes_back_as_litellm_reads_it(self) -> None:
+        file = json.loads(with_params(model="openrouter/lab/o", models=["lab/y"], api_key="sk-made-up", **CLOSED))
+        file["model_list"].append({"model_name": "z", "litellm_params": {"model": "openrouter/lab/o"}})
+        document = read_routing(json.dumps(file).encode())
+        text = yaml_of(allowed_document(document, {"x"}))
+        (item,) = json.loads(json.dumps(read_routing(text.encode())["model_list"]))
+        assert item["litellm_params"] == {"model": "openrouter/lab/o", "extra_body": {"models": ["lab/y"], **CLOSED}}
+        assert routes(text)["x"] == routes(json.dumps(file))["x"]
+
+    @pytest.mark.parametrize(
+        "params",
+        [
+            {"model": "openrouter/lab/o", "provider": "one"},
+            {"model": "openrouter/lab/o", "provider": {"allow_fallbacks": "false"}},
+            {"model": "openrouter/lab/o", "models": ["lab/y"], "extra_body": {"models": ["lab/z"]}},
+            {"model": "openrouter/lab/o", "extra_body": {"model": "lab/z"}},
+            {"model": "openrouter/lab/o", "extra_body": ["provider"]},
+        ],
+    )
+    def test_what_could_be_read_in_two_ways_is_refused(self, params: dict[str, Any]) -> None:
+        with pytest.raises(InputRefused):
+            read_routing(with_params(**params).encode())
+
+    def test_too_many_places_are_refused_before_they_are_listed(self) -> None:
+        names = [f"n{number}" for number in range(100)]
+        provider = {"order": names, "allow_fallbacks": False, "quantizations": ["fp8"]}
+        many = {"models": [f"lab/{name}" for name in names], "provider": provider}
+        assert routes(with_params(model="openrouter/lab/n0", models=many["models"][:50], provider=provider))["x"].closed
+        with pytest.raises(InputRefused) as refused:
+            read_routing(with_params(model="openrouter/lab/o", **many).encode())
+        assert [problem.code for problem in refused.value.problems] == ["too_long"]
+
+
+class TestRenames:
+    @pytest.mark.parametrize("section", ["router_settings", "litellm_settings"])
+    def test_a_model_that_may_be_renamed_is_both(self, section: str) -> None:
+        def renamed(to: str) -> Route:
+            return routes(with_params(model="lab/x")[:-1] + f', "{section}": {{"model_alias_map": {{"lab/x": "{to}"}}}}}}')["x"]
+
+        assert models(renamed("lab/z")) == {"lab/x", "lab/z"}
+        assert renamed("lab/z").closed
+        assert opens(renamed("gateway/auto")).keys() == {"auto_model"}
+        assert opens(renamed("litellm_proxy/z")).keys() == {"another_gateway"}
+        assert opens(renamed("openrouter/lab/z")).keys() == {"any_provider", "any_quantization"}
+        assert opens(renamed("lab/*")).keys() == {"wildcard"}
+
+
+class TestAddresses:
+    def with_credential(self, **values: str) -> Route:
+        file = json.loads(with_params(model="openai/lab/x", litellm_credential_name="c"))
+        file["credential_list"] = [{"credential_name": "c", "credential_values": {"api_key": "sk-made-up", **values}}]
+        assert "made-up" not in canonical_bytes(read_routing(json.dumps(file).encode())).decode()
+        return routes(json.dumps(file))["x"]
+
+    def test_a_credential_may_say_where_it_goes(self) -> None:
+        assert opens(self.with_credential()) == {}
+        assert {member.at for member in self.with_credential(api_base="https://one.example").members} == {"https://one.example"}
+        assert "any_provider" in opens(self.with_credential(api_base="https://openrouter.ai/api/v1"))
+
+    @pytest.mark.parametrize(
+        "settings_",
+        [
+            {"litellm_settings": {"use_litellm_proxy": True}},
+            {"litellm_settings": {"api_base": "https://elsewhere.example"}},
+            {"environment_variables": {"OPENAI_BASE_URL": "https://elsewhere.example"}},
+            {"environment_variables": {"USE_LITELLM_PROXY": "True"}},
+        ],
+    )
+    def test_a_setting_that_sends_all_elsewhere_opens_every_route(self, settings_: dict[str, Any]) -> None:
+        file = json.loads(with_params(model="lab/x"))
+        harmless = {
+            section: dict.fromkeys(part, False) for section, part in settings_.items() if section != "environment_variables"
+        }
+        assert all(each.closed for each in routes(json.dumps(file | harmless)).values())
+        assert {reason for each in routes(json.dumps(file | settings_)).values() for reason in opens(each)} == {"another_gateway"}
+
+    def test_parameters_for_all_that_say_who_answers_open_every_route(self) -> None:
+        file = json.loads(with_params(model="lab/x"))
+        file["router_settings"] = {"default_litellm_params": {"timeout": 3}}
+        assert all(each.closed for each in routes(json.dumps(file)).values())
+        file["router_settings"] = {"default_litellm_params": {"extra_body": {"models": ["lab/z"]}}}
+        assert not any(each.closed for each in routes(json.dumps(file)).values())
 
 
 @pytest.mark.parametrize(
@@ -174,8 +390,12 @@ def test_a_deployment_that_may_be_another_opens_the_route(params: dict[str, Any]
     [
         ({"model": "x", "custom_llm_provider": "azure"}, {"azure/x"}),
         ({"model": "azure/x", "custom_llm_provider": "azure"}, {"azure/x"}),
-        ({"model": "openrouter/lab/x", "models": ["lab/y"]}, {"openrouter/lab/x", "openrouter/lab/y"}),
-        ({"model": "openrouter/lab/x", "extra_body": {"models": ["lab/y"]}}, {"openrouter/lab/x", "openrouter/lab/y"}),
+        ({"model": "hub/lab/x", "models": ["lab/y"]}, {"hub/lab/x", "hub/lab/y"}),
+        ({"model": "hub/lab/x", "extra_body": {"models": ["lab/y"]}}, {"hub/lab/x", "hub/lab/y"}),
+        (
+            {"model": "hub/lab/x", "models": ["lab/y"], "extra_body": {"models": ["lab/z"]}},
+            {"hub/lab/x", "hub/lab/y", "hub/lab/z"},
+        ),
         ({"model": "lab/x", "silent_model": "a"}, {"lab/x", "lab/a"}),
         ({"model": "lab/autonomous"}, {"lab/autonomous"}),
     ],

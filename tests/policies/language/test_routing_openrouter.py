@@ -190,6 +190,26 @@ def test_what_leaves_the_choice_to_others_is_open_with_its_path(kind: str) -> No
     assert opens(route(**request)) == expected
 
 
+def behind_litellm(request: dict[str, Any]) -> Route:
+    """Return the route of a LiteLLM gateway that sends on a request."""
+    body = {member: value for member, value in request.items() if member not in ("model", "extra_body")} | request.get(
+        "extra_body", {}
+    )
+    params = {"model": f"openrouter/{request['model']}", "extra_body": body}
+    return routes(json.dumps({"model_list": [{"model_name": "r", "litellm_params": params}]}))["r"]
+
+
+@pytest.mark.parametrize("kind", OPEN)
+def test_behind_a_litellm_gateway_it_is_open_for_the_same_reasons(kind: str) -> None:
+    request, expected = OPEN[kind]
+    asked = {"model": "lab/a", "provider": CLOSED, **request}
+    if asked["model"] is None:
+        return
+    # LiteLLM would take `fallbacks` beside the model for its own.
+    own = {"unread_option": "own_fallbacks"} if "fallbacks" in asked else {}
+    assert opens(behind_litellm(asked)).keys() == {own.get(reason, reason) for reason in expected}
+
+
 @pytest.mark.parametrize(
     "request_",
     [
@@ -349,6 +369,17 @@ def test_what_is_allowed_comes_back_as_exactly_the_allowed_routes(file: dict[str
     again = read_routing(yaml_of(allowed_part(document, allowed)).encode())
     assert {each.name: each for each in routes_in(again)} == {name: found[name] for name in allowed}
     assert read_routing(yaml_of(document).encode()) == document
+
+
+@settings(max_examples=300, deadline=None)
+@given(requests, models)
+def test_behind_a_litellm_gateway_the_same_may_answer(request: dict[str, Any], model: str) -> None:
+    asked = {**request, "model": model}
+    plain, behind = route(**{"provider": None, **asked}), behind_litellm(asked)
+    assert opens(behind).keys() == opens(plain).keys()
+    places = {(member.model, member.at or "openrouter") for member in plain.members}
+    assert {(member.model, member.at) for member in behind.members} == places
+    assert all(member.exact for member in behind.members)
 
 
 @settings(max_examples=300, deadline=None)
