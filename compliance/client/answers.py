@@ -264,7 +264,7 @@ def _no_decision(reply: Reply) -> Doubtful:
         found = _reasons(context)
         code = context["reason"] if _WORD.match(context["reason"]) else "no_answer"
         return Doubtful(code, found[0].message if found else "the service cannot judge now")
-    said = plain(reply.content[:400].decode("utf-8", "replace")).strip() if _is_text(reply) else ""
+    said = plain(reply.content[:400].decode("utf-8", "replace").strip()) if _is_text(reply) else ""
     sentence = f"the service answered with status {reply.status}" + (f": {said}" if said else "")
     return Doubtful("no_answer" if reply.is_trouble else "refused", sentence)
 

@@ -84,7 +84,7 @@ def run_verify_bundle(given: argparse.Namespace, out: TextIO, err: TextIO) -> in
         print(f"DOES NOT VERIFY  {refused.code}: {plain(refused)}", file=out)
         return DOES_NOT_VERIFY
     except Refused as refused:
-        print(f"cannot read {given.file}: {plain(refused)}", file=err)
+        print(f"refused: {plain(refused)}", file=err)
         return CANNOT_READ
     if given.json:
         print(json.dumps(json.loads(write_statement(bundle.statement))["predicate"], ensure_ascii=False, indent=2), file=out)

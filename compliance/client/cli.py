@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from compliance.client import help_texts as texts
-from compliance.client.answers import DIGEST, SUBJECT_TYPES
-from compliance.client.ask import read_end, run_request
+from compliance.client.answers import SUBJECT_TYPES
+from compliance.client.arguments import Parser, read_digest, read_until, read_wait, read_word
+from compliance.client.ask import run_request
 from compliance.client.bundle import add_bundle_options, run_fetch, run_verify_bundle
 from compliance.client.check import run_check
 from compliance.client.options import add_server_options, read_seconds
-from compliance.client.outcome import Refused
 from compliance.client.push import TIMEOUT_SECONDS, WAIT_SECONDS, run_push
 from compliance.client.register import run_fingerprint, run_register
 from compliance.client.verify import run_verify
-
-MAX_WAIT_SECONDS = 7 * 24 * 60 * 60
 
 Run = Callable[[argparse.Namespace, TextIO, TextIO], int]
 
@@ -43,7 +41,7 @@ def main(arguments: Sequence[str] | None = None, *, out: TextIO | None = None, e
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="writegate",
         description="Tools for those who work with a Writegate service.",
         epilog=texts.WRITEGATE,
@@ -103,15 +101,19 @@ def _add_check(commands: Any) -> None:
         epilog=texts.CHECK,
     )
     check.add_argument(
-        "--subject", required=True, type=_word, metavar="S", help="the subject's key or key@number; an alias with --type alias"
+        "--subject",
+        required=True,
+        type=read_word,
+        metavar="S",
+        help="the subject's key or key@number; an alias with --type alias",
     )
-    check.add_argument("--system", required=True, type=_word, metavar="T", help="the system's key")
-    check.add_argument("--action", default="write", type=_word, metavar="A", help="default: %(default)s")
+    check.add_argument("--system", required=True, type=read_word, metavar="T", help="the system's key")
+    check.add_argument("--action", default="write", type=read_word, metavar="A", help="default: %(default)s")
     check.add_argument("--type", default="agent", choices=SUBJECT_TYPES, help="what --subject names; default: %(default)s")
     version = check.add_mutually_exclusive_group()
     version.add_argument(
         "--fingerprint",
-        type=_digest,
+        type=read_digest,
         metavar="DIGEST",
         help="the digest of the version that is about to run, as `register --quiet` prints it",
     )
@@ -125,10 +127,12 @@ def _add_check(commands: Any) -> None:
     check.add_argument(
         "--request", action="store_true", help="where people can sign it, ask them; needs --reason and the scope `request`"
     )
-    check.add_argument("--reason", type=_word, metavar="TEXT", help="why, for those who sign")
-    check.add_argument("--until", type=_end, metavar="DATE", help="the grant's end that is asked for; default: what is usual")
+    check.add_argument("--reason", type=read_word, metavar="TEXT", help="why, for those who sign")
     check.add_argument(
-        "--wait", type=_wait, metavar="SECONDS", help="for the signatures, and then ask the gate again; default: do not wait"
+        "--until", type=read_until, metavar="DATE", help="the grant's end that is asked for; default: what is usual"
+    )
+    check.add_argument(
+        "--wait", type=read_wait, metavar="SECONDS", help="for the signatures, and then ask the gate again; default: do not wait"
     )
     check.add_argument(
         "--summary", type=Path, metavar="FILE", help="append the answer as Markdown, such as to $GITHUB_STEP_SUMMARY"
@@ -174,7 +178,7 @@ def _add_bundle(commands: Any) -> None:
     verify.add_argument("file", type=Path, metavar="FILE", help="an offline bundle")
     verify.add_argument("--json", action="store_true", help="print what it states as JSON")
     for parser in (fetch, verify):
-        parser.add_argument("--system", required=True, type=_word, metavar="T", help="the system's key")
+        parser.add_argument("--system", required=True, type=read_word, metavar="T", help="the system's key")
         add_bundle_options(parser)
 
 
@@ -221,7 +225,7 @@ def _add_push(commands: Any) -> None:
         epilog=texts.PUSH,
     )
     push.add_argument("files", nargs="+", type=Path, metavar="FILE", help="evidence, at most 512 MiB each; a zip archive 2 GiB")
-    push.add_argument("--source", required=True, type=_word, metavar="S", help="who vouches for it; a file may name no other")
+    push.add_argument("--source", required=True, type=read_word, metavar="S", help="who vouches for it; a file may name no other")
     push.add_argument("--format", default="", metavar="F", help="the files' format; default: recognised from each file")
     push.add_argument("--subject", default="", metavar="NAME", help="the model's name as written, where the format has none")
     push.add_argument("--run-id", default="", metavar="ID", help="the pipeline's run: repeating a run with it is harmless")
@@ -244,9 +248,9 @@ def _add_request(commands: Any) -> None:
         description="File a request for write access, as the person that the token belongs to. People sign it; nobody signs here.",
         epilog=texts.REQUEST,
     )
-    request.add_argument("--subject", type=_word, metavar="S@N", help="the subject's version")
-    request.add_argument("--system", action="append", type=_word, metavar="T", help="the system's key; repeatable")
-    request.add_argument("--action", action="append", type=_word, metavar="A", help="default: write; repeatable")
+    request.add_argument("--subject", type=read_word, metavar="S@N", help="the subject's version")
+    request.add_argument("--system", action="append", type=read_word, metavar="T", help="the system's key; repeatable")
+    request.add_argument("--action", action="append", type=read_word, metavar="A", help="default: write; repeatable")
     request.add_argument("--until", metavar="DATE", help="the grant's end: a date (its first instant in UTC) or a time")
     request.add_argument(
         "--denial",
@@ -257,8 +261,8 @@ def _add_request(commands: Any) -> None:
     request.add_argument(
         "--emergency", action="store_true", help="say so to who signs the request about a denial; it changes nothing"
     )
-    request.add_argument("--wait", type=_wait, metavar="SECONDS", help="for the signatures; default: do not wait")
-    request.add_argument("--reason", required=True, type=_word, metavar="TEXT", help="why, for those who sign")
+    request.add_argument("--wait", type=read_wait, metavar="SECONDS", help="for the signatures; default: do not wait")
+    request.add_argument("--reason", required=True, type=read_word, metavar="TEXT", help="why, for those who sign")
     request.add_argument("--run-id", default="", metavar="ID", help="the pipeline's run: repeating a run with it is harmless")
     add_server_options(request)
 
@@ -270,36 +274,3 @@ def _add_directory(parser: argparse.ArgumentParser) -> None:
         "--prompt", action="append", default=[], metavar="PATTERN", help="the prompts, in place of the file's; repeatable"
     )
     parser.add_argument("--tools", action="append", default=[], metavar="PATTERN", help="the tool manifest, likewise; repeatable")
-
-
-def _word(text: str) -> str:
-    """Read a name or a sentence: an unset variable of a pipeline comes as nothing, and is a mistake."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError("it is empty")
-    if not text.isprintable():
-        raise argparse.ArgumentTypeError("it is no line of plain text")
-    return text
-
-
-def _end(text: str) -> str:
-    """Read an end, so that one that is none is refused before the gate is asked."""
-    try:
-        read_end(text)
-    except Refused as refused:
-        raise argparse.ArgumentTypeError(str(refused)) from refused
-    return text
-
-
-def _wait(text: str) -> float:
-    """Read how long to wait for people: days, where they take them."""
-    seconds = float(text)
-    if not 0 < seconds <= MAX_WAIT_SECONDS:
-        raise argparse.ArgumentTypeError(f"`{text}` is not between 0 and {MAX_WAIT_SECONDS} seconds")
-    return seconds
-
-
-def _digest(text: str) -> str:
-    """Read the digest of a version."""
-    if not DIGEST.match(text):
-        raise argparse.ArgumentTypeError("write sha256: and 64 hexadecimal digits in lower case")
-    return text

@@ -1,6 +1,7 @@
 """The options that every command shares which talks to a service: where it is, the token, how long to wait."""
 
 import argparse
+import math
 import os
 from pathlib import Path
 from urllib.parse import SplitResult
@@ -56,6 +57,8 @@ def read_token(path: Path | None) -> str:
         except (OSError, UnicodeDecodeError) as error:
             raise Refused(f"no token can be read from {where}") from error
     token = token.strip()
+    if not token and path is not None:
+        raise Refused(f"no token: {where} is empty")
     if not token:
         raise Refused(f"no token: give --token-file, or set {TOKEN_VARIABLE}")
     if not is_token(token):
@@ -70,15 +73,26 @@ def is_token(text: str) -> bool:
 
 def read_seconds(text: str) -> float:
     """Read a time limit. Raises `argparse.ArgumentTypeError`."""
-    seconds = float(text)
-    if not 0 < seconds <= MAX_TIMEOUT_SECONDS:
-        raise argparse.ArgumentTypeError(f"`{text}` is not between 0 and {MAX_TIMEOUT_SECONDS} seconds")
+    return read_number(text, most=MAX_TIMEOUT_SECONDS)
+
+
+def read_number(text: str, *, most: int) -> float:
+    """Read seconds, more than none and at most so many. Raises `argparse.ArgumentTypeError`."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= most:
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of seconds above 0 and up to {most}")
     return seconds
 
 
 def _retries(text: str) -> int:
     """Read how often to try again."""
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
     if not 0 <= number <= MAX_RETRIES:
-        raise argparse.ArgumentTypeError(f"`{text}` is not between 0 and {MAX_RETRIES}")
+        raise argparse.ArgumentTypeError(f"`{text}` is no whole number from 0 to {MAX_RETRIES}")
     return number

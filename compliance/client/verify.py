@@ -57,6 +57,8 @@ def keys_of(texts: Iterable[str]) -> list[VerifierKey]:
 
 def _key_text(text: str) -> str:
     path = Path(text)
+    if "+" not in text and not path.exists():
+        raise Unreadable(f"the key cannot be read: `{text[:80]}` is no file, and a key is written `name+8 hex digits+base64`")
     try:
         return _short(path).decode("ascii") if path.is_file() else text
     except (UnicodeDecodeError, ValueError):

@@ -5,6 +5,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -117,3 +118,10 @@ def test_the_right_answer_would_have_been_allowed() -> None:
     assert answer is not None
     assert answer.allowed
     assert may_allow(right_answer())
+
+
+def test_the_last_line_break_of_a_refusal_is_no_part_of_what_it_says() -> None:
+    reply = Received(403, {"content-type": "text/plain; charset=utf-8"}, b"the token lacks the scope `decide`\n")
+    with pytest.raises(Doubtful) as refused:
+        read_body(reply, "x")
+    assert str(refused.value) == "the service answered with status 403: the token lacks the scope `decide`"
