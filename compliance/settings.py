@@ -64,6 +64,8 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
 ]
 
+CSRF_FAILURE_VIEW = "compliance.api.errors.csrf_failed"
+
 MIDDLEWARE = [
     # First: decisions need nothing of what follows, and are asked thousands of times a second.
     "compliance.api.authzen.lean.LeanPathMiddleware",
@@ -257,7 +259,8 @@ AUDIT_EXPORT_DIR = Path(text("WRITEGATE_EXPORT_DIR") or DATA_DIR / "exports")
 # Addresses in Apprise's form. They hold passwords: nothing prints them. Unset, no message of that channel is queued.
 
 NOTICE_EVENT_PREFIX = text("WRITEGATE_EVENT_PREFIX", "org.writegate")
-NOTICE_ORIGIN = next(iter(CSRF_TRUSTED_ORIGINS), "http://localhost:8000").rstrip("/")
+# Without an address of its own, the service is reached on this machine, where `serve` listens.
+NOTICE_ORIGIN = next(iter(CSRF_TRUSTED_ORIGINS), f"http://localhost:{whole('WRITEGATE_PORT', 8000)}").rstrip("/")
 NOTICE_MAIL_URL = text("WRITEGATE_MAIL_URL")
 NOTICE_CHAT_URLS = words("WRITEGATE_CHAT_URLS")
 # host:port of webhook endpoints that may lie inside our own network, or be asked without TLS.

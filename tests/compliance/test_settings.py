@@ -71,6 +71,12 @@ def test_an_https_address_turns_on_secure_cookies(tmp_path: Path) -> None:
     assert got["SECURE_HSTS_SECONDS"] > 0
 
 
+def test_links_lead_to_the_port_that_is_served_where_no_address_is_named(tmp_path: Path) -> None:
+    assert values(tmp_path)["NOTICE_ORIGIN"] == "http://localhost:8000"
+    assert values(tmp_path, WRITEGATE_PORT="8080")["NOTICE_ORIGIN"] == "http://localhost:8080"
+    assert values(tmp_path, WRITEGATE_PORT="8080", WRITEGATE_ORIGINS="https://a.test/")["NOTICE_ORIGIN"] == "https://a.test"
+
+
 @pytest.mark.slow
 def test_the_public_address_is_the_first_https_one_unless_it_is_given(tmp_path: Path) -> None:
     assert values(tmp_path)["PUBLIC_URL"] == ""

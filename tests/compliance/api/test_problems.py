@@ -1,11 +1,13 @@
 """Every refusal is a problem document (RFC 9457), and nothing breaks into a traceback."""
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from django.db import OperationalError
+from django.test import Client
 
+from compliance.admin import home
 from compliance.api import errors
 from compliance.api.v1.subjects import SubjectList
 from compliance.models import LedgerEntry
@@ -39,6 +41,60 @@ def test_methods_that_are_not_there_are_405(api: Api, method: str) -> None:
     assert_problem(answer, 405, "method_not_allowed")
     assert answer.headers["Allow"] == "GET, HEAD"
     assert nobody().ask(method, "metrics").status_code == 401
+
+
+def test_what_the_frame_refuses_says_what_to_do_instead(api: Api) -> None:
+    assert "Bearer wg_" in nobody().get("subjects").json()["detail"]
+    assert api.ask("DELETE", "subjects").json()["detail"].startswith("DELETE is not served here; what is: GET, ")
+    form = assert_problem(
+        api.send(b"kind=source", content_type="application/x-www-form-urlencoded"), 415, "unsupported_media_type"
+    )
+    assert form["detail"].startswith("send the body as application/json")
+
+
+class TestPages:
+    """What a person in a browser is answered outside of every view."""
+
+    HTML: ClassVar = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+    @pytest.mark.parametrize("path", ["/nowhere", "/admin/nowhere/", "/accounts/nowhere/"])
+    def test_nothing_there_is_a_page_with_a_way_on(self, world: World, path: str) -> None:
+        client = Client(headers=self.HTML)
+        client.force_login(world.user)
+        answer = client.get(path)
+        assert (answer.status_code, answer.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+        assert "There is nothing at this address, or nothing that you may see." in answer.content.decode()
+        assert 'href="/admin/"' in answer.content.decode()
+        assert answer.headers["Cache-Control"] == "no-store"
+
+    @pytest.mark.parametrize("path", ["/api/v1/nowhere", "/ledger/nowhere", "/metrics/x"])
+    def test_where_machines_ask_it_stays_a_problem(self, path: str) -> None:
+        assert_problem(Client(headers=self.HTML).get(path), 404, "not_found")
+
+    def test_a_form_that_is_too_old_says_that_nothing_was_changed(self) -> None:
+        answer = Client(enforce_csrf_checks=True, headers=self.HTML).post("/accounts/login/", {"login": "a@b.c", "password": "x"})
+        assert answer.status_code == 403
+        assert "was not taken, and nothing was changed: load the page anew" in answer.content.decode()
+
+    def test_a_form_under_an_unknown_address_names_the_variable_that_lists_them(self) -> None:
+        client = Client(enforce_csrf_checks=True, headers={**self.HTML, "Origin": "https://elsewhere.example"})
+        answer = client.post("/accounts/login/", {"login": "a@b.c", "password": "x"})
+        assert answer.status_code == 403
+        assert "WRITEGATE_ORIGINS" in answer.content.decode()
+
+    def test_a_page_that_breaks_names_its_request_and_nothing_of_itself(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def break_down(*_: Any, **__: Any) -> None:
+            raise ZeroDivisionError("secret words")
+
+        client = Client(raise_request_exception=False, headers=self.HTML)
+        client.force_login(world.user)
+        monkeypatch.setattr(home, "shown_head", break_down)
+        answer = client.get("/admin/")
+        said = answer.content.decode()
+        assert (answer.status_code, "secret words" in said) == (500, False)
+        assert f"the log has it under request {answer.headers['X-Request-ID']}" in said
 
 
 def test_head_answers_like_get_without_a_body(api: Api) -> None:
