@@ -51,6 +51,7 @@ EXAMPLE = (
 )
 SIGNED_RULINGS = tuple(word for word in RulingKind.values if word != RulingKind.DISPUTED)
 _WAIVER = ("policy", "rule", "system", "reason")
+_VERSIONS = {"subject": "subject version", "version": "policy version"}
 _TEXT = {"type": "string", "minLength": 1}
 _LONG = {"type": "string", "minLength": 1, "maxLength": MAX_NOTE_LENGTH}
 _GRANT = {"type": "string", "format": "uuid", "description": "The grant's id."}
@@ -151,7 +152,8 @@ class Asking:
 
     def _known(self, member: str, found: Any) -> Any:
         if found is None:
-            self.body.wrong(member, f"there is none such as {shown(self.body.given.get(member))}", "look it up", "unknown")
+            word = _VERSIONS.get(member, member)
+            self.body.wrong(member, f"there is no {word} {shown(self.body.given.get(member))}", "look it up", "unknown")
         return found
 
     def _uid(self, member: str) -> UUID | None:

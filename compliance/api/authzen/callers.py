@@ -32,6 +32,12 @@ def token_digest_of(meta: Meta) -> str | None:
     return token_digest(secret) if secret.isascii() and len(secret) <= MAX_TOKEN_LENGTH else None
 
 
+def why_unheard(meta: Meta) -> str:
+    """Return what to tell a caller that no token of ours admits."""
+    given = meta.get("HTTP_AUTHORIZATION", "").lower().startswith("bearer")
+    return "the token is unknown, expired or revoked" if given else "send a token: Authorization: Bearer wg_…"
+
+
 def address_of(meta: Meta) -> str:
     """Return the client's address: behind a proxy of ours, as the proxy states it."""
     if getattr(settings, "SECURE_PROXY_SSL_HEADER", None):

@@ -18,7 +18,7 @@ from django.db import close_old_connections, connection
 
 from compliance.api.authentication import CHALLENGE, token_actor
 from compliance.api.authzen import limits
-from compliance.api.authzen.callers import Meta, address_of, request_id_of, token_digest_of
+from compliance.api.authzen.callers import Meta, address_of, request_id_of, token_digest_of, why_unheard
 from compliance.api.authzen.denials import task_address
 from compliance.api.authzen.frame import Incoming, Outgoing, json_answer
 from compliance.api.authzen.problems import Refusal, UnknownTask, problem_of
@@ -46,7 +46,6 @@ PENDING = STATUS[RequestStatus.OPEN]
 CANCELLED_BECAUSE = "cancelled by the machine that asked"
 
 _TOO_MUCH = "more than the gate takes of one token"
-_UNSAID = "send a token: Authorization: Bearer wg_…"
 _TASK = re.compile(r"requests/([^/]{1,200})(/cancel)?\Z")
 
 Act = Callable[["Filing"], Outgoing]
@@ -249,8 +248,7 @@ def _admitted(meta: Meta) -> ServiceToken:
         limits.failures().take(address)
         if digest is not None:
             limits.questions().forget(digest)
-        said = "the token is unknown, expired or revoked" if "HTTP_AUTHORIZATION" in meta else _UNSAID
-        raise Refusal(401, "not_authenticated", said, {"WWW-Authenticate": CHALLENGE})
+        raise Refusal(401, "not_authenticated", why_unheard(meta), {"WWW-Authenticate": CHALLENGE})
     if systems_of(token, Scope.REQUEST) == frozenset():
         if known:
             limits.questions().take(token.token_digest)

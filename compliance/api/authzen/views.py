@@ -12,7 +12,7 @@ from compliance.api.authentication import CHALLENGE
 from compliance.api.authzen import limits
 from compliance.api.authzen.answers import cannot_judge, decision_of, error_item
 from compliance.api.authzen.approvals import tell_of_approvals
-from compliance.api.authzen.callers import address_of, request_id_of, token_digest_of
+from compliance.api.authzen.callers import address_of, request_id_of, token_digest_of, why_unheard
 from compliance.api.authzen.frame import Incoming, Outgoing, json_answer, text_answer
 from compliance.api.authzen.reading import Asking, Members, Refused, read_many, read_object, read_one
 from compliance.api.metrics import observe_decisions, observe_unavailable
@@ -21,8 +21,6 @@ from compliance.deciding.facts import Question
 from compliance.selectors.deciding.read import Caller
 from compliance.services.decisions import ScopeMissing, Semantic, TokenRefused, Unavailable, check_caller, decide
 from compliance.services.recording import Decided
-
-_UNKNOWN = "the token is unknown, expired or revoked"
 
 logger = logging.getLogger("compliance.authzen")
 
@@ -161,7 +159,7 @@ def _admitted(answer: Door, incoming: Incoming, request_id: str) -> Outgoing:
         _wait_for(limits.failures().wait(address), "too many requests from this address were refused")
     try:
         if digest is None:
-            raise TokenRefused(_UNKNOWN if "HTTP_AUTHORIZATION" in incoming.meta else "send a token: Authorization: Bearer wg_…")
+            raise TokenRefused(why_unheard(incoming.meta))
         _wait_for(limits.questions().wait(digest), "more questions than the gate takes of one token")
         return answer(Asker(digest, request_id), read_object(incoming))
     except TokenRefused as refusal:

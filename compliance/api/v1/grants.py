@@ -322,7 +322,7 @@ class GrantBreakGlass(ApiView):
         name, keys = body.text("subject", required=True, limit=300), body.texts("systems", most=MAX_SYSTEMS)
         version, systems = get_subject_version_named(name) if name else None, systems_named(keys)
         if name and version is None:
-            body.wrong("subject", f"there is none such as {quoted(name)}", "look it up", "unknown")
+            body.wrong("subject", f"there is no subject version {quoted(name)}", "look it up", "unknown")
         for place, one in enumerate(keys):
             if one not in systems:
                 body.wrong(f"systems[{place}]", f"there is no system {quoted(one)}", "look it up", "unknown")

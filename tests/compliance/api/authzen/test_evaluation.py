@@ -100,6 +100,9 @@ class TestTransport:
             assert answer.status_code == 401, given
             assert answer.headers["WWW-Authenticate"] == "Bearer"
             assert answer.headers["Content-Type"].startswith("text/plain")
+            said = answer.content.decode()
+            assert ("unknown, expired or revoked" in said) is given.startswith("Bearer"), (given, said)
+            assert ("send a token" in said) is not given.startswith("Bearer"), (given, said)
 
     def test_a_session_is_no_token(self, granted: signing.Ground) -> None:
         client = Client()
