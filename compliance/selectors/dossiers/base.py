@@ -18,6 +18,8 @@ from policies.models import System
 
 FORMAT = "writegate-dossier/1"
 REQUESTER, EVIDENCE_SUBMITTER, POLICY_AUTHOR = "requester", "evidence_submitter", "policy_author"
+SOURCE_SUBMITTER = "source_submitter"
+"""Whoever stands behind what a source has handed in. No policy speaks of it: the trust in a source is judged by none."""
 
 
 class Obstacle(NamedTuple):
@@ -118,13 +120,19 @@ def person_facts(person: Person, roles: Iterable[str]) -> dict[str, Any]:
 
 
 def excluded_people(
-    request: SignOffRequest, quorum: SignOffs, *, submitters: Iterable[str] = (), authors: Iterable[str] = ()
+    request: SignOffRequest,
+    quorum: SignOffs,
+    *,
+    submitters: Iterable[str] = (),
+    authors: Iterable[str] = (),
+    behind_source: Iterable[str] = (),
 ) -> dict[UUID, str]:
     """Return who had a part in what is signed, and which. The requester always did, whatever the policy says.
 
-    `submitters` and `authors` are references to actors as rows cite them; for a token the person behind it is meant.
+    `submitters`, `authors` and `behind_source` are references to actors as rows cite them; for a token the person behind it is meant.
     """
     parts = {
+        SOURCE_SUBMITTER: set(behind_source),
         EVIDENCE_SUBMITTER: set(submitters) if EVIDENCE_SUBMITTER in quorum.exclude else set(),
         POLICY_AUTHOR: set(authors) if POLICY_AUTHOR in quorum.exclude else set(),
     }

@@ -6,6 +6,8 @@ from compliance.models import SignOffRequest
 from compliance.selectors.dossiers.base import Built, Obstacle, close_dossier, excluded_people, floor_quorum, requester_facts
 from compliance.selectors.proposals import SourceProposal
 from evaluations.models import Evidence, Source
+from evaluations.selectors.refreshing import schedule_of
+from evaluations.vocabulary import TrustTier
 from policies.models import Policy
 from policies.selectors.policies import policies_asking_between
 
@@ -16,6 +18,8 @@ def build_source_dossier(request: SignOffRequest, *, at: datetime) -> Built:
     """Build the dossier of a source: what is said of it, its tier before and after, and whose bar lies between the two.
 
     Whether it has evidence is told, and not how much: each new file would take the signatures from under a tier that is to be lowered.
+    For the same reason whoever stands behind what it handed in is barred from a tier that makes it count for more, and from no other:
+    nobody gains by her own evidence counting for less, and nobody could stop a lowering by handing in more.
     """
     proposal = SourceProposal.read(bytes(request.proposal))
     source = Source.objects.filter(key=proposal.key).first()
@@ -48,7 +52,22 @@ def build_source_dossier(request: SignOffRequest, *, at: datetime) -> Built:
         request,
         body,
         quorum=quorum,
-        excluded=excluded_people(request, quorum),
+        excluded=excluded_people(
+            request,
+            quorum,
+            behind_source=_behind(source) if source is not None and _is_raised(before, proposal.tier) else (),
+        ),
         asks=[{"requester": requester_facts(request, at=at), "action": {"name": str(request.kind)}, "now": at}],
         obstacles=obstacles,
     )
+
+
+def _is_raised(before: str | None, after: str) -> bool:
+    return before is None or TrustTier.values.index(after) > TrustTier.values.index(before)
+
+
+def _behind(source: Source) -> set[str]:
+    """Return whoever submitted evidence of a source, and whoever stated its schedule, as rows cite them."""
+    schedule = schedule_of(source)
+    stated = set() if schedule is None else {schedule.set_by}
+    return stated | set(Evidence.objects.filter(source=source).order_by().values_list("submitted_by", flat=True).distinct())

@@ -12,6 +12,7 @@ from evaluations.models import Evidence, Source
 from tests.compliance.admin.test_definitions import signed_in, signs, text_of
 from tests.support import signing, world
 from tests.support.definitions import SOURCE, ask_source, stewards
+from tests.support.sources import scheduled
 
 pytestmark = pytest.mark.django_db
 SOURCES, ASK = reverse("admin:evaluations_source_changelist"), reverse("admin:compliance_signoffrequest_ask_source")
@@ -88,6 +89,17 @@ def test_what_is_refused_is_said_beside_its_field_and_nothing_is_filed(people: l
     answer = client.post(ASK, {**FORM, "source": "lab", "key": "once"})
     assert "registered with another title" in text_of(answer)
     assert not SignOffRequest.objects.exists()
+
+
+def test_whoever_stands_behind_a_source_sees_that_another_signs_its_higher_tier(people: list[User]) -> None:
+    scheduled("https://example.org/board.json", actor=signing.actor_of(people[1]))
+    request = ask_source(people[0], key="lab", title="", publisher="", url="", tier="reproduced")
+    page = reverse("admin:compliance_signoffrequest_change", args=[request.pk])
+    told = text_of(signed_in(people[1]).get(page))
+    assert "Stella Two" in told
+    assert "stands behind what the source has handed in" in told
+    assert "I approve" not in told
+    assert "I approve" in text_of(signed_in(people[2]).get(page))
 
 
 def test_whoever_is_no_steward_is_told_so_and_sees_no_way_to_a_request_of_others(people: list[User]) -> None:

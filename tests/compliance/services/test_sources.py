@@ -1,5 +1,7 @@
 """Sources of one's own: proposed with their trust by one person, signed by another, and trusted by nobody before that."""
 
+import io
+import json
 import uuid
 from collections.abc import Iterator
 from copy import deepcopy
@@ -9,19 +11,26 @@ import pytest
 from django.db import IntegrityError
 
 from compliance.models import LedgerEntry, SignOff, User
+from compliance.selectors.dossiers.build import build_dossier
 from compliance.selectors.population import population_report
 from compliance.selectors.proposals import plain_value
+from compliance.selectors.signers import read_quorum
 from compliance.services.idempotency import IdempotencyKeyReused
+from compliance.services.people import create_token
 from compliance.services.requests import NotARequester, NotCleared
 from compliance.services.sign_offs import DossierChanged, SelfSignOffRefused, SignerNotEligible, withdraw_request
 from compliance.vocabulary import Meaning, RequestStatus, Role
+from evaluations.kernel.actor import service
+from evaluations.kernel.clock import now
 from evaluations.kernel.errors import InputRefused
 from evaluations.kernel.services import service_transaction
 from evaluations.models import Source, TrustAssignment
+from evaluations.services.evidence import import_files
 from evaluations.services.sources import apply_assign_trust, apply_register_source
 from policies.models import Verdict
 from tests.support import signing, world
 from tests.support.definitions import SOURCE, ask_source, stewards
+from tests.support.sources import scheduled
 from tests.support.undoing import undone
 
 KEY = SOURCE["key"]
@@ -193,6 +202,65 @@ class TestAnotherTier:
         measured("lab")
         request = ask_source(people[0], tier="archive", **self.BARE)
         world.submit(world.submission("model-a", world.observation("90")), "later.json")
+        assert signing.sign(people[1], request).completed
+
+
+def handed_in(by: User, source: str, *, road: str) -> None:
+    """Have a person stand behind what a source has: by a file, by a token of hers, or by its schedule."""
+    actor = signing.actor_of(by)
+    if road == "schedule":
+        scheduled("https://example.org/board.json", key=source, actor=actor)
+        return
+    if road == "token":
+        token = create_token(actor=world.ACTOR, name="ci", scopes=["submit_evidence"], person=by.person).token
+        actor = service(token.pk, on_behalf_of=actor)
+    body = json.dumps({**world.submission("model-a", world.observation("91")), "source": source}).encode()
+    import_files(actor=actor, files={f"{road}.json": io.BytesIO(body)}, max_bytes=world.MEGABYTE)
+
+
+@pytest.mark.parametrize("road", ["file", "token", "schedule"])
+class TestWhoeverStandsBehindIt:
+    BARE: ClassVar[dict[str, str]] = {"key": "lab", "title": "", "publisher": "", "url": ""}
+
+    def test_signs_no_higher_tier_and_is_told_before_she_tries(self, people: list[User], road: str) -> None:
+        handed_in(people[1], "lab", road=road)
+        request = ask_source(people[0], tier="reproduced", **self.BARE)
+        at = now()
+        assessment = read_quorum(request, build_dossier(request, at=at), request.dossier, at=at).assessment
+        assert assessment.may_not[str(people[1].person_id)] == ("source_submitter",)
+        assert str(people[2].person_id) in assessment.may_sign
+        assert people[1].person_id in request.dossier.excluded
+        with pytest.raises(SignerNotEligible, match="source_submitter") as refused:
+            signing.sign(people[1], request)
+        assert refused.value.facts["reasons"] == ["source_submitter"]
+        again = User.objects.create(email="stella.two.again@example.org", person=people[1].person, password="!")
+        with pytest.raises(SignerNotEligible):
+            signing.sign(again, request)
+        assert tiers("lab") == ["independent"]
+        assert signing.sign(people[2], request).completed
+        assert tiers("lab") == ["independent", "reproduced"]
+
+    def test_signs_a_lower_tier_and_that_of_another_source(self, people: list[User], road: str) -> None:
+        handed_in(people[1], "lab", road=road)
+        assert signing.sign(people[1], ask_source(people[0], tier="archive", **self.BARE)).completed
+        assert signing.sign(people[1], ask_source(people[0], tier="reproduced")).completed
+        assert (tiers("lab"), tiers()) == (["independent", "archive"], ["reproduced"])
+
+    def test_and_signed_before_makes_a_new_dossier_that_bars_her(self, people: list[User], road: str) -> None:
+        request = ask_source(people[0], tier="reproduced", **self.BARE)
+        signing.sign(people[1], request, Meaning.REVIEWED)
+        handed_in(people[1], "lab", road=road)
+        with pytest.raises(DossierChanged):
+            signing.sign(people[1], request)
+        with pytest.raises(SignerNotEligible, match="source_submitter"):
+            signing.sign(people[1], request)
+        assert signing.sign(people[2], request).completed
+
+    def test_asks_for_it_and_another_signs(self, people: list[User], road: str) -> None:
+        handed_in(people[0], "lab", road=road)
+        request = ask_source(people[0], tier="reproduced", **self.BARE)
+        with pytest.raises(SelfSignOffRefused):
+            signing.sign(people[0], request)
         assert signing.sign(people[1], request).completed
 
 
