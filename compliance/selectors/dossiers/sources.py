@@ -68,6 +68,6 @@ def _is_raised(before: str | None, after: str) -> bool:
 
 def _behind(source: Source) -> set[str]:
     """Return whoever submitted evidence of a source, and whoever stated its schedule, as rows cite them."""
-    schedule = schedule_of(source)
+    schedule = schedule_of(source.pk)
     stated = set() if schedule is None else {schedule.set_by}
     return stated | set(Evidence.objects.filter(source=source).order_by().values_list("submitted_by", flat=True).distinct())
