@@ -19,7 +19,7 @@ from evaluations.kernel.audit import Event, NoTransaction
 from evaluations.kernel.bulk import execute_with_arrays
 from evaluations.kernel.canonical import digest_of
 from evaluations.kernel.clock import now
-from evaluations.kernel.identity import time_ordered_uuid
+from evaluations.kernel.identity import time_ordered_uuid, time_ordered_uuids
 
 BATCH = 1_000
 
@@ -67,7 +67,7 @@ def _insert_one(database: BaseDatabaseWrapper, event: Event, commitments: dict[s
 
 def _insert(events: Sequence[Event], commitments: dict[str, str]) -> None:
     at = now()
-    uids = [str(time_ordered_uuid(at)) for _ in events]
+    uids = list(map(str, time_ordered_uuids(at, len(events))))
     contents = [_content(event, uid, at, commitments) for uid, event in zip(uids, events, strict=True)]
     execute_with_arrays(
         _INSERT,

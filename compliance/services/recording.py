@@ -20,7 +20,7 @@ from compliance.selectors.deciding.read import PART, Asked, Caller, Seen
 from evaluations.kernel.actor import person
 from evaluations.kernel.actor import service as service_actor
 from evaluations.kernel.canonical import digest_of, timestamp
-from evaluations.kernel.identity import time_ordered_uuid
+from evaluations.kernel.identity import time_ordered_uuids
 from evaluations.kernel.prepared import (
     Given,
     Row,
@@ -152,7 +152,7 @@ class Recorder:
 
     def prepare(self, answers: Sequence[Answer]) -> None:
         """Make what is to be recorded of a part of the answers, while the database looks the next part up."""
-        made = [self._make(answer) for answer in answers]
+        made = self._make(answers)
         self._prepared += made
         if self._meanwhile is not None:
             self._meanwhile([item.decided for item in made])
@@ -176,7 +176,7 @@ class Recorder:
         made = self._prepared
         if len(made) == len(answers) and all(item.answer is answer for item, answer in zip(made, answers, strict=True)):
             return made
-        return [self._make(answer) for answer in answers]
+        return self._make(answers)
 
     def _is_recorded(self, made: Sequence[_Made], seen: Sequence[Seen], fresh: Mapping[str, bytes]) -> bool:
         if len(made) <= PART or connections[DEFAULT_DB_ALIAS].in_atomic_block:
@@ -214,9 +214,12 @@ class Recorder:
             _TRUE if self._patient else _FALSE,
         )
 
-    def _make(self, answer: Answer) -> _Made:
+    def _make(self, answers: Sequence[Answer]) -> list[_Made]:
+        ids = iter(time_ordered_uuids(self._at, 2 * len(answers)))
+        return [self._entered(answer, next(ids), next(ids)) for answer in answers]
+
+    def _entered(self, answer: Answer, uid: UUID, entry: UUID) -> _Made:
         asked, judgement, teller = answer[:3]
-        uid, entry = time_ordered_uuid(self._at), time_ordered_uuid(self._at)
         codes = _codes(judgement)
         question = asked.question
         # As `compliance.ledger.encoding` lays an entry out; a test holds the bytes against it.

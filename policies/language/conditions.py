@@ -14,7 +14,7 @@ Without macros and regular expressions nothing loops, so the bound on the length
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -132,7 +132,7 @@ class Condition:
     def evaluate(self, values: Mapping[str, Any]) -> Evaluation:
         """Judge the condition over `ask_values(…)`; about 3 µs. Never raises for what the values hold."""
         # Only what it reads: the runtime takes over each value that it is given, which costs more than judging.
-        found = self._compiled.eval(data={name: values[name] for name in self.uses if name in values})
+        found = self._compiled.eval(data={name: value for name in self.uses if (value := values.get(name)) is not None})
         if found.type() == cel.Type.BOOL:
             return _TRUE if found.value() else _FALSE
         detail = str(found.value())
@@ -167,23 +167,45 @@ def ask_values(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     `facts` has the keys subject, action, resource, requester, signer (each a mapping), `now` (an aware datetime) and
     `request` (subject, action, resource → `properties`). Raises `ValueError` for a name that no condition can read.
     """
-    values: dict[str, Any] = {}
+    held: dict[str, Any] = {}
     for group, content in facts.items():
         if group == "now":
-            if content is not None:
-                if content.tzinfo is None:
-                    raise ValueError("`now` has no time zone")
-                values["now"] = content
+            if content is not None and content.tzinfo is None:
+                raise ValueError("`now` has no time zone")
+            held["now"] = content
             continue
         names = _NAMES.get(group, {})
-        for name, held in content.items():
+        for name, value in content.items():
             variable = names.get(name)
             if variable is None:
                 raise ValueError(f"no condition can read `{group}.{name}`")
-            present = _present(held.get("properties") if group == "request" else held)
-            if present is not None:
-                values[variable] = present
-    return values
+            held[variable] = value.get("properties") if group == "request" else value
+    return _Values(held)
+
+
+class _Values(Mapping[str, Any]):
+    """Facts by variable, as CEL takes them: each is made ready when it is read, for most conditions read few."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, held: Mapping[str, Any]) -> None:
+        self._held = held
+
+    def __getitem__(self, variable: str) -> Any:
+        present = _present(self._held.get(variable))
+        if present is None:
+            raise KeyError(variable)
+        return present
+
+    def get(self, variable: str, default: Any = None) -> Any:
+        present = _present(self._held.get(variable))
+        return default if present is None else present
+
+    def __iter__(self) -> Iterator[str]:
+        return (variable for variable, value in self._held.items() if _present(value) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _present(value: Any, depth: int = 0) -> Any:

@@ -66,3 +66,22 @@ def test_trust_of_before_signatures_stays_forward_and_back() -> None:
             done = manage(*arguments, **settings)
             assert (done.returncode == 0) is (told != "needs the signatures of its quorum"), (arguments, done.stderr[-2000:])
             assert told in done.stdout + done.stderr, (arguments, done.stderr[-2000:])
+
+
+DEFINITIONS = (
+    "from django.db import connection; cursor = connection.cursor()\n"
+    "cursor.execute(\"SELECT md5(string_agg(pg_get_functiondef(oid), '' ORDER BY proname)) FROM pg_proc "
+    "WHERE proname LIKE 'writegate_read%%'\"); print('functions:', cursor.fetchone()[0])"
+)
+
+
+def test_what_decisions_read_by_is_put_back_as_it_was() -> None:
+    with short_directory() as directory:
+        settings = {"WRITEGATE_DATA_DIR": str(directory)}
+        told = []
+        for name in ("0022_signed_trust", "0023_deciding_probes", "0022_signed_trust"):
+            moved = manage("migrate", "compliance", name, **settings)
+            assert moved.returncode == 0, moved.stderr[-2000:]
+            told.append(manage("shell", "-c", DEFINITIONS, **settings).stdout.rpartition("functions: ")[2].strip())
+        assert told[0] == told[2] != told[1]
+        assert len(told[0]) == 32

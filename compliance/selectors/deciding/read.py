@@ -1,9 +1,10 @@
 """Reads the facts of questions, each with the versions of the rows behind it and the policies that judge it."""
 
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import zip_longest
+from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
 import orjson
@@ -219,12 +220,12 @@ def _subject(
         subject_id, moved, key, kind, provider, changed_at, urgent_at,
         version_id, number, digest, closed, running, since, behind,
     ) = row  # fmt: skip
-    held, stood, waived = behind or (None, None, None)
+    held, stood, waived = map(_listed, behind or (None, None, None), _ORDERS)
     seen.append(Seen("subject", subject_id, moved))
-    for grant in held or ():
+    for grant in held:
         grants[grant[0]] = grant[15]
         seen.append(Seen("grant", grant[15], grant[16]))
-    seen += [Seen("standing", standing[9], standing[10]) for standing in stood or ()]
+    seen += [Seen("standing", standing[9], standing[10]) for standing in stood]
     return version_id, {
         "key": key,
         "kind": kind,
@@ -236,11 +237,23 @@ def _subject(
         "urgent_at": _instant(urgent_at),
         "running": running,
         "running_since": _instant(since),
-        "grants": [_grant(grant) for grant in held or ()],
-        "standings": [_standing(standing, cores[standing[5]]) for standing in stood or ()],
-        "waivers": [_waiver(waiver) for waiver in waived or ()],
+        "grants": [_grant(grant) for grant in held],
+        "standings": [_standing(standing, cores[standing[5]]) for standing in stood],
+        "waivers": [_waiver(waiver) for waiver in waived],
         "reaches": [],
     }
+
+
+_Order = Callable[[Sequence[Any]], Any]
+# Grants that are active come first, and the newest; then standings as they were made; then waivers, the newest first.
+_ORDERS: tuple[_Order, ...] = (lambda grant: (grant[2] != "active", -grant[15]), itemgetter(9), lambda waiver: -waiver[7])
+
+
+def _listed(rows: Sequence[Sequence[Any]] | None, order: _Order) -> Sequence[Sequence[Any]]:
+    """Return rows in their order: the database gives them in any."""
+    if not rows:
+        return ()
+    return sorted(rows, key=order) if len(rows) > 1 else rows
 
 
 def _grant(row: Sequence[Any]) -> Value:
@@ -259,9 +272,9 @@ def _grant(row: Sequence[Any]) -> Value:
         "begun_at": _instant(begun_at),
         "recertify_by": _instant(recertify_by),
         "signed_at": _instant(signed_at),
-        "gone": gone or [],
+        "gone": sorted(gone) if gone else [],
         "retracted": [word.removeprefix(_RETRACTED) for word in evidence if word.startswith(_RETRACTED)] if evidence else [],
-        "requester": {"key": person, "kind": "person", "team": team or "", "roles": roles or []},
+        "requester": {"key": person, "kind": "person", "team": team or "", "roles": sorted(set(roles)) if roles else []},
     }
 
 

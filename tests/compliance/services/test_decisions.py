@@ -13,9 +13,10 @@ from compliance.services.accounts import deactivate_account
 from compliance.services.decisions import ScopeMissing, TokenRefused
 from compliance.services.people import create_token, revoke_token, token_digest
 from compliance.services.recording import Decided
+from compliance.services.roles import give_role
 from compliance.services.stopping import revoke_grant, suspend_grant
 from compliance.services.waivers import revoke_waiver
-from compliance.vocabulary import Meaning
+from compliance.vocabulary import Meaning, Role
 from evaluations.kernel.canonical import canonical_bytes, digest_of
 from evaluations.kernel.clock import now
 from evaluations.models import Evidence
@@ -163,6 +164,19 @@ def test_a_signer_whose_account_is_closed_no_longer_carries_it(land: signing.Gro
     answer = ask_gate(token)
     assert codes_of(answer) == ["signer_no_longer_eligible"]
     assert why(answer, "signer_no_longer_eligible")["people"] == [str(land.owner.person_id)]
+
+
+def test_what_is_listed_stands_in_one_order_however_it_was_found(land: signing.Ground, token: str) -> None:
+    revoke_grant(actor=signing.actor_of(land.security), grant=signing.granted(land), reason="for good")
+    signing.granted(land)
+    administrator = signing.actor_of(grants.administrator())
+    give_role(actor=administrator, person=land.asker.person, role=Role.AUDITOR)
+    for signer in (land.owner, land.security):
+        deactivate_account(actor=administrator, user=signer, reason="has left")
+    active, revoked = ask_gate(token).facts["subject"]["grants"]
+    assert (active["status"], revoked["status"]) == ("active", "revoked")
+    assert active["gone"] == sorted(str(signer.person_id) for signer in (land.owner, land.security))
+    assert active["requester"]["roles"] == sorted([Role.AUDITOR, Role.REQUESTER])
 
 
 def test_an_action_that_was_not_granted_is_refused(land: signing.Ground, token: str) -> None:
