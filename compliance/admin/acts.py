@@ -15,16 +15,17 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html
 
 from compliance.admin.rights import actor_of
-from compliance.models import Person, RoleMembership, SigningHold, Team, User
-from compliance.selectors.access import factor_counts, holds_any_role
+from compliance.models import Person, RoleMembership, ServiceToken, SigningHold, Team, User
+from compliance.selectors.access import holds_any_role
 from compliance.services.accounts import (
     deactivate_account,
+    end_token,
     lift_signing_hold,
     reactivate_account,
     register_person,
+    register_team,
     reset_factors,
     reset_password,
 )
@@ -32,12 +33,10 @@ from compliance.services.roles import end_role, give_role
 from compliance.vocabulary import Role
 from evaluations.kernel.actor import Actor
 from evaluations.kernel.clock import now
-from evaluations.kernel.display import ActorReference, Cell, Table, anchor, instant, link, said, yes_no
 from evaluations.kernel.errors import DomainError, ErrorKind, InputRefused
+from evaluations.kernel.names import KEY_MAX_LENGTH
 
 PASSWORD_BYTES = 15
-SHOWN = 50
-FACTOR_WORDS = {"totp": "authenticator app", "webauthn": "passkeys and keys", "recovery_codes": "recovery codes"}
 
 
 class ReasonForm(forms.Form):
@@ -62,6 +61,11 @@ class PersonForm(forms.Form):
     name = forms.CharField(label="Name", max_length=200)
     email = forms.EmailField(label="E-mail address", help_text="She signs in by it")
     team = forms.ModelChoiceField(label="Team", queryset=Team.objects.order_by("key"), required=False, empty_label="none")
+
+
+class TeamForm(forms.Form):
+    key = forms.CharField(label="Key", max_length=KEY_MAX_LENGTH, help_text="Systems name their owner by it; it never changes")
+    title = forms.CharField(label="Title", max_length=200)
 
 
 class ConfirmForm(forms.Form):
@@ -161,6 +165,15 @@ ACTS = {
             lambda actor, user, given: reset_factors(actor=actor, user=user, **given),
         ),
         Act(
+            "revoke-token",
+            ServiceToken,
+            "Revoke a token",
+            "Whoever holds it is refused from this moment on. It does not come back: make another one.",
+            "Revoke the token",
+            "The token is revoked.",
+            lambda actor, token, given: end_token(actor=actor, token=token, **given),
+        ),
+        Act(
             "lift-hold",
             SigningHold,
             "Confirm a reset",
@@ -212,6 +225,29 @@ class ActingPages:
             return self._page(request, "writegate/act.html", act, status=409, form=form)
         return self._page(request, "writegate/one_time_password.html", act, user.person, password=password)
 
+    def register_team_view(self, request: HttpRequest) -> HttpResponseBase:
+        """Ask for a key and a title, and register the team."""
+        act = {"title": "Register a team", "button": "Register", "follows": "People belong to it, and systems are owned by it."}
+        back: dict[str, Any] = {"back": reverse("admin:compliance_team_changelist"), "to": "all teams"}
+        if not is_administrator(request):
+            return self._page(request, "writegate/administrator_needed.html", act, status=403, **back)
+        form = TeamForm(request.POST or None)
+        status = 422 if form.errors else 200
+        if request.method == "POST" and form.is_valid():
+            try:
+                team = register_team(actor=actor_of(request), **form.cleaned_data)
+            except InputRefused as refused:
+                for problem in refused.problems:
+                    form.add_error("key", f"{problem.message}; {problem.hint}")
+                status = 422
+            except DomainError as refused:
+                form.add_error("key", refused.detail)
+                status = 409
+            else:
+                messages.success(request, "The team is registered.")
+                return redirect("admin:compliance_team_change", team.pk)
+        return self._page(request, "writegate/act.html", act, status=status, form=form, **back)
+
     def _view_of(self, act: Act) -> Callable[..., HttpResponseBase]:
         def view(request: HttpRequest, person: str, pk: str) -> HttpResponseBase:
             return self._act(request, act, person, pk)
@@ -253,83 +289,10 @@ class ActingPages:
             "opts": self.opts,
             "title": title,
             "act": act,
-            "person": person or "everybody",
+            "to": person or "everybody",
             "back": _page_of(person) if person else reverse("admin:compliance_person_changelist"),
         }
         return TemplateResponse(request, template, {**context, **more}, status=status)
-
-
-def account_table(person: Person, *, acting: bool) -> Table:
-    """Return a person's accounts with their factors, and the acts on each."""
-    rows = []
-    for account in person.accounts.order_by("email")[:SHOWN]:
-        counts = factor_counts(user_id=account.pk)
-        factors = ", ".join(f"{FACTOR_WORDS[name]} ({count})" for name, count in counts.items() if name in FACTOR_WORDS)
-        keys = ["deactivate" if account.is_active else "reactivate", "reset-password", "reset-factors"]
-        rows.append(
-            [
-                account.email,
-                yes_no(account.is_active),
-                yes_no(account.is_staff),
-                yes_no(account.must_change_password),
-                said(factors, empty="none"),
-                instant(account.last_login, empty="never"),
-                *([_links(keys, person, account)] if acting else []),
-            ]
-        )
-    columns = ("E-mail", "Active", "May sign in here", "Has a one-time password", "Second factors", "Last signed in")
-    empty = "No account: this person cannot sign in."
-    return Table("Accounts", (*columns, *(["Change"] if acting else [])), rows, empty=empty)
-
-
-def role_table(person: Person, *, acting: bool) -> Table:
-    """Return the roles that a person held and holds, and the acts on each."""
-    moment = now()
-    rows = []
-    for item in person.roles.select_related("team").order_by("-id")[:SHOWN]:
-        holds = holds_now(item, moment)
-        rows.append(
-            [
-                item.get_role_display(),
-                link(item.team, empty="every team"),
-                instant(item.starts_at),
-                instant(item.ends_at, empty="open"),
-                yes_no(holds),
-                ActorReference(item.given_by),
-                *([_links(["end-role"], person, item) if holds else ""] if acting else []),
-            ]
-        )
-    columns = ("Role", "Team", "From", "Until", "Holds now", "Given by")
-    more = anchor(ACTS["give-role"].address(person, person), "Give a role") if acting else ""
-    empty = "No role: this person may read, and decides nothing."
-    return Table("Roles", (*columns, *(["Change"] if acting else [])), rows, empty=empty, more=more)
-
-
-def hold_table(person: Person, *, acting: bool) -> Table:
-    """Return the holds on a person's signing, and the act on each that stands."""
-    rows = [
-        [
-            item.get_cause_display(),
-            instant(item.placed_at),
-            ActorReference(item.placed_by),
-            instant(item.lifted_at, empty="it stands"),
-            ActorReference(item.lifted_by) if item.lifted_by else "nobody",
-            *([_links(["lift-hold"], person, item) if item.lifted_at is None else ""] if acting else []),
-        ]
-        for item in person.signing_holds.order_by("-id")[:SHOWN]
-    ]
-    columns = ("Cause", "Placed", "Placed by", "Lifted", "Lifted by")
-    empty = "No hold: her signatures count, where her roles allow them."
-    return Table("Holds on signing", (*columns, *(["Change"] if acting else [])), rows, empty=empty)
-
-
-def holds_now(membership: RoleMembership, moment: Any) -> bool:
-    return membership.starts_at <= moment and (membership.ends_at is None or moment < membership.ends_at)
-
-
-def _links(keys: list[str], person: Person, row: Any) -> Cell:
-    found = [anchor(ACTS[key].address(person, row), ACTS[key].button) for key in keys]
-    return format_html("<br>".join(["{}"] * len(found)), *found)
 
 
 def _found(act: Act, person_id: str, pk: str) -> tuple[Person, Any]:

@@ -6,10 +6,11 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from compliance.admin.acts import ActingPages, account_table, hold_table, holds_now, is_administrator, role_table
+from compliance.admin.acts import ActingPages, is_administrator
+from compliance.admin.belongings import account_table, hold_table, holds_now, role_table, token_chip, token_table
 from compliance.models import Person, PersonName, RoleMembership, ServiceToken, Team, User
 from evaluations.kernel.admin import ReadOnlyAdmin
 from evaluations.kernel.clock import now
@@ -17,17 +18,13 @@ from evaluations.kernel.display import (
     ActorReference,
     Cell,
     Fields,
-    Mark,
     Record,
-    Table,
-    chip,
     instant,
     link,
     list_link,
     words,
 )
 
-SHOWN = 50
 NAMELESS = "name erased"
 
 
@@ -98,22 +95,16 @@ class PersonAdmin(ActingPages, ReadOnlyAdmin):
                 account_table(row, acting=acting),
                 role_table(row, acting=acting),
                 hold_table(row, acting=acting),
-                Table(
-                    "Tokens",
-                    ("Token", "State", "Scopes", "Ends"),
-                    [
-                        [link(item), token_chip(item), words(item.scopes), instant(item.expires_at)]
-                        for item in row.tokens.order_by("-created_at")[:SHOWN]
-                    ],
-                    empty="No token acts for this person.",
-                ),
+                token_table(row, acting=acting),
             ],
         )
 
 
 @admin.register(Team)
-class TeamAdmin(ReadOnlyAdmin):
+class TeamAdmin(ActingPages, ReadOnlyAdmin):
     about = "Teams own systems; people and tokens belong to one."
+    empty_sentence = "An administrator registers teams. Policies ask for signatures from outside the requester's own."
+    change_list_template = "writegate/team_list.html"
     list_display = ("key", "title", "since")
     search_fields = ("key", "title")
     ordering = ("key",)
@@ -121,6 +112,13 @@ class TeamAdmin(ReadOnlyAdmin):
     @admin.display(description="registered", ordering="created_at")
     def since(self, row: Team) -> Cell:
         return instant(row.created_at)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return super().changelist_view(request, {"acting": is_administrator(request), **(extra_context or {})})
+
+    def get_urls(self) -> list[URLPattern]:
+        register = self.admin_site.admin_view(self.register_team_view)
+        return [path("register/", register, name="compliance_team_register"), *super().get_urls()]
 
     def describe(self, row: Team, request: HttpRequest) -> Record:
         rows: list[tuple[str, Cell]] = [
@@ -138,6 +136,7 @@ class ServiceTokenAdmin(ReadOnlyAdmin):
     about = (
         "What machines sign in with. Each belongs to a person, is scoped, and ends. Only a hash is kept, so no secret is shown."
     )
+    empty_sentence = "`manage.py create_token` makes one, on the server. An administrator revokes it on its person's page."
     list_display = ("name", "state", "begins", "scopes_shown", "acts_for", "team", "ends", "used")
     list_filter = (("team", AutocompleteSelectFilter),)
     list_select_related = ("person", "team")
@@ -197,12 +196,3 @@ class ServiceTokenAdmin(ReadOnlyAdmin):
                 )
             ],
         )
-
-
-def token_chip(token: ServiceToken) -> Cell:
-    """Say whether a token may be used now."""
-    if token.revoked_at is not None:
-        return chip(Mark("revoked", "fail", "block"))
-    if not token.is_live(now()):
-        return chip(Mark("expired", "stale", "schedule"))
-    return chip(Mark("active", "pass", "check_circle"))

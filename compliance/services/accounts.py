@@ -1,4 +1,7 @@
-"""Accounts: closed and opened, passwords and factors reset, and the holds on signing that a reset places."""
+"""What administrators do: register people and teams, close and open accounts, reset passwords and factors, revoke tokens.
+
+A reset places a hold on signing.
+"""
 
 import uuid
 
@@ -6,7 +9,7 @@ from allauth.mfa.models import Authenticator
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 
-from compliance.models import Person, SigningHold, Team, User
+from compliance.models import Person, ServiceToken, SigningHold, Team, User
 from compliance.selectors.access import factor_counts
 from compliance.services.administration import (
     MAX_REASON,
@@ -15,7 +18,7 @@ from compliance.services.administration import (
     apply_require_administrator,
     responsible,
 )
-from compliance.services.people import apply_create_person
+from compliance.services.people import apply_create_person, apply_create_team, apply_revoke_token
 from compliance.vocabulary import HoldCause
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor
@@ -28,6 +31,11 @@ from evaluations.kernel.services import service
 class OwnAccountRefused(DomainError):
     code = "own_account_refused"
     kind = ErrorKind.FORBIDDEN
+
+
+class TeamExists(DomainError):
+    code = "team_exists"
+    kind = ErrorKind.CONFLICT
 
 
 class AccountNotActive(DomainError):
@@ -58,6 +66,22 @@ def register_person(*, actor: Actor, name: str, email: str, password: str, team:
     """
     apply_require_administrator(actor=actor)
     return apply_create_person(actor=actor, name=name, email=email, password=password, team=team, must_change_password=True)
+
+
+@service(refused="team.refused")
+def register_team(*, actor: Actor, key: str, title: str) -> Team:
+    """Register a team. Raises `AdministratorNeeded`, `TeamExists`, `InputRefused`."""
+    apply_require_administrator(actor=actor)
+    if Team.objects.filter(key=key).exists():
+        raise TeamExists(f"the team `{key}` is registered already")
+    return apply_create_team(actor=actor, key=key, title=title)
+
+
+@service(refused="token.refused")
+def end_token(*, actor: Actor, token: ServiceToken, reason: str) -> ServiceToken:
+    """Revoke anybody's token, which is dead at once. Raises `AdministratorNeeded`, `InputRefused`."""
+    apply_require_administrator(actor=actor)
+    return apply_revoke_token(actor=actor, token=token, told={"reason": _checked_reason(reason)})
 
 
 @service(refused="password.refused")

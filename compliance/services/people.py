@@ -5,7 +5,7 @@ What happens to an account later is in `accounts`, what happens to a role in `ro
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -118,8 +118,14 @@ def create_token(
 @service(refused="token.refused")
 def revoke_token(*, actor: Actor, token: ServiceToken) -> ServiceToken:
     """End a token at once; ending it twice is no error."""
+    return apply_revoke_token(actor=actor, token=token, told={})
+
+
+def apply_revoke_token(*, actor: Actor, token: ServiceToken, told: Mapping[str, str]) -> ServiceToken:
+    """End a token inside an open service transaction; `told` stands in the entry beside its name."""
     if ServiceToken.claim(token.pk, expected={"revoked_at": None}, moved_to={"revoked_at": now()}):
-        audit.record(audit.Event(action="token.revoked", actor=actor, target=("token", str(token.id)), new={"name": token.name}))
+        new = {"name": token.name, **told}
+        audit.record(audit.Event(action="token.revoked", actor=actor, target=("token", str(token.id)), new=new))
     return token.reload()
 
 

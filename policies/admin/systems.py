@@ -19,6 +19,7 @@ def blast_section(radius: BlastRadius, *, title: str = "Blast radius") -> Custom
 @admin.register(System)
 class SystemAdmin(ReadOnlyAdmin):
     about = "The production systems to which write access is asked."
+    empty_sentence = "A system owner, security or an administrator registers one by POST /api/v1/systems, as the README shows."
     list_display = ("key", "title", "domain", "environment", "takes_back", "incident", "owner")
     list_filter = ("domain", "environment", "reversible", "open_incident")
     search_fields = ("key", "title", "owner")

@@ -7,8 +7,8 @@ from django.test import Client
 from django.urls import reverse
 
 from compliance.admin.acts import ACTS
-from compliance.models import LedgerEntry, RoleMembership, SigningHold, User
-from compliance.services.people import create_person
+from compliance.models import LedgerEntry, RoleMembership, SigningHold, Team, User
+from compliance.services.people import create_person, create_token
 from evaluations.kernel.actor import person, system_job
 from tests.compliance.admin.world import EMAIL, PASSWORD, build_person
 from tests.support import signing_in as pages
@@ -44,6 +44,9 @@ def row_of(key: str, user: User) -> object:
     """Return what an act on this person is about, made where it is not there yet."""
     if key == "lift-hold":
         return SigningHold.objects.filter(person=user.person).first() or _hold(user)
+    if key == "revoke-token":
+        held = user.person.tokens.first()
+        return held or create_token(actor=ACTOR, name="ci", scopes=["read"], person=user.person).token
     return {"give-role": user.person, "end-role": user.person.roles.first()}.get(key, user)
 
 
@@ -68,6 +71,7 @@ RECORDED = {
     "reset-password": "password.changed",
     "reset-factors": "factor.reset",
     "lift-hold": "signing_hold.lifted",
+    "revoke-token": "token.revoked",
 }
 
 
@@ -91,7 +95,7 @@ def test_each_act_asks_first_then_does_it_once_and_leads_back(console: Client, r
     entry = LedgerEntry.objects.filter(action=RECORDED[key]).order_by("-id").first()
     assert LedgerEntry.objects.filter(action=RECORDED[key]).count() == before + 1
     assert entry.actor == person(root.person_id).reference
-    if key in {"end-role", "deactivate", "reactivate", "reset-factors"}:
+    if key in {"end-role", "deactivate", "reactivate", "reset-factors", "revoke-token"}:
         assert json.loads(bytes(entry.content))["new"]["reason"] == "as she asked"
 
 
@@ -179,3 +183,20 @@ def test_a_registered_person_signs_in_by_the_password_that_was_shown_once(consol
     client.force_login(ada)
     assert client.post(address, {"name": "Puppet", "email": "puppet@example.org"}).status_code == 403
     assert not User.objects.filter(email="puppet@example.org").exists()
+
+
+def test_a_team_is_registered_once_by_an_administrator_and_people_may_belong_to_it(console: Client, ada: User) -> None:
+    teams, address = reverse("admin:compliance_team_changelist"), reverse("admin:compliance_team_register")
+    assert address in console.get(teams).content.decode()
+    assert "Back to all teams" in console.get(address).content.decode()
+    wrong = console.post(address, {"key": "HR Platform", "title": "HR"})
+    assert (wrong.status_code, "lower-case ASCII" in wrong.content.decode()) == (422, True)
+    done = console.post(address, {"key": "payroll", "title": "Payroll"})
+    assert done["Location"] == reverse("admin:compliance_team_change", args=[Team.objects.get(key="payroll").pk])
+    assert console.post(address, {"key": "payroll", "title": "Again"}).status_code == 409
+    assert "payroll" in console.get(reverse("admin:compliance_person_register")).content.decode()
+    client = Client()
+    client.force_login(ada)
+    assert address not in client.get(teams).content.decode()
+    assert client.post(address, {"key": "puppets", "title": "Puppets"}).status_code == 403
+    assert not Team.objects.filter(key="puppets").exists()

@@ -7,7 +7,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from django.db import DatabaseError, connection, connections, transaction
 
-from compliance.models import LedgerEntry, SigningHold, User
+from compliance.models import LedgerEntry, ServiceToken, SigningHold, User
 from compliance.selectors.access import has_second_factor, held_signing_holds
 from compliance.selectors.population import population_report
 from compliance.services.accounts import (
@@ -16,16 +16,19 @@ from compliance.services.accounts import (
     HoldLifted,
     OwnAccountRefused,
     SecondAdministratorNeeded,
+    TeamExists,
     deactivate_account,
+    end_token,
     lift_signing_hold,
     reactivate_account,
     register_person,
+    register_team,
     reset_factors,
     reset_password,
     set_password,
 )
 from compliance.services.administration import AdministratorNeeded, LastAdministrator
-from compliance.services.people import create_person
+from compliance.services.people import create_person, create_token
 from evaluations.kernel.actor import Actor, person, system_job
 from evaluations.kernel.clock import now
 from evaluations.kernel.errors import InputRefused
@@ -139,7 +142,25 @@ def test_a_password_set_by_anybody_else_places_a_hold_by_whatever_road_and_ones_
     assert is_held(ada)
 
 
+def token_of(user: User) -> ServiceToken:
+    return create_token(actor=ACTOR, name="ci", scopes=["read"], person=user.person).token
+
+
+def test_a_token_is_revoked_with_its_reason_and_a_team_is_registered_once(people) -> None:
+    token = end_token(actor=acting(people["root"]), token=token_of(people["ada"]), reason="it leaked")
+    assert not token.is_live(now())
+    assert told("token.revoked") == [{"name": "ci", "reason": "it leaked"}]
+    register_team(actor=acting(people["root"]), key="hr-platform", title="HR platform")
+    with pytest.raises(TeamExists):
+        register_team(actor=acting(people["root"]), key="hr-platform", title="Another")
+    with pytest.raises(InputRefused):
+        register_team(actor=acting(people["root"]), key="HR platform", title="Another")
+    assert told("team.registered") == [{"title": "HR platform"}]
+
+
 ACTS = {
+    "team": lambda actor, user: register_team(actor=actor, key="new", title="New"),
+    "token": lambda actor, user: end_token(actor=actor, token=token_of(user), reason="r"),
     "register": lambda actor, user: register_person(actor=actor, name="New", email="new@example.org", password=NEW),
     "deactivate": lambda actor, user: deactivate_account(actor=actor, user=user, reason="r"),
     "reactivate": lambda actor, user: reactivate_account(actor=actor, user=user, reason="r"),
@@ -154,7 +175,7 @@ def test_only_an_administrator_acts_and_never_on_herself(people, act: str) -> No
         ACTS[act](acting(people["ada"]), people["second"])
     with pytest.raises(AdministratorNeeded):
         ACTS[act](ACTOR, people["second"])
-    if act != "register":
+    if act not in ("register", "team", "token"):
         with pytest.raises(OwnAccountRefused):
             ACTS[act](acting(people["root"]), people["root"])
     assert not SigningHold.objects.exists()
