@@ -40,6 +40,7 @@ SECRET_KEY = _secret_key()
 ALLOWED_HOSTS = words("WRITEGATE_HOSTS", "localhost,127.0.0.1,[::1]")
 # The addresses under which browsers reach us, such as https://gate.example.org; one https address turns on secure cookies.
 CSRF_TRUSTED_ORIGINS = words("WRITEGATE_ORIGINS")
+CSRF_FAILURE_VIEW = "compliance.api.errors.csrf_failed"
 _SERVED_BY_HTTPS = any(urlsplit(origin).scheme == "https" for origin in CSRF_TRUSTED_ORIGINS)
 
 INSTALLED_APPS = [
@@ -63,8 +64,6 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
 ]
-
-CSRF_FAILURE_VIEW = "compliance.api.errors.csrf_failed"
 
 MIDDLEWARE = [
     # First: decisions need nothing of what follows, and are asked thousands of times a second.
@@ -340,7 +339,7 @@ SPECTACULAR_SETTINGS = {
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Writegate",
     "SITE_HEADER": "Writegate",
-    "SITE_SYMBOL": "lock",
+    "SITE_ICON": lambda request: static("writegate/favicon.svg"),
     "SITE_URL": None,
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
