@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from decimal import Context, Decimal
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -20,6 +21,7 @@ from policies.selectors.policies import noted_unreadable
 from policies.vocabulary import ANY_DOMAIN, Result
 
 ROWS_A_PAGE = 50
+SHORT = Context(prec=3)
 ORDERS = {"key": "by key", "edge": "nearest to the edge first"}
 _RESULT_ORDER = {str(word): place for place, word in enumerate(Result.values)}
 
@@ -36,6 +38,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
     empty = not fleet.rows or not fleet.policies
     return {
         "empty": empty,
+        "none_in_force": not fleet.active,
         "inbox": waiting(request),
         "unreadable": [link(version) for version, _ in noted_unreadable()],
         "drift": None if empty else timeline(request),
@@ -64,7 +67,6 @@ def _column(fleet: Fleet, place: int) -> dict[str, Any]:
 
 
 def _row(row: FleetRow, fleet: Fleet) -> dict[str, Any]:
-    edge = row.edge
     return {
         "link": link(row.version.subject, row.version.subject.key),
         "version": row.version.number,
@@ -72,8 +74,12 @@ def _row(row: FleetRow, fleet: Fleet) -> dict[str, Any]:
             {"policy": policy.policy.name, "stands": _stands(place, row, policy.pk)}
             for policy, place in zip(fleet.policies, row.places, strict=True)
         ],
-        "edge": number(edge, Unit.PERCENT) if edge is not None else "nothing was measured",
+        "edge": _edge(row.edge),
     }
+
+
+def _edge(edge: Decimal | None) -> str:
+    return "nothing was measured" if edge is None else number(SHORT.plus(edge), Unit.PERCENT)
 
 
 def _stands(place: Sequence[Stand], row: FleetRow, policy_version_id: int) -> list[Any]:

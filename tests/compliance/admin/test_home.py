@@ -53,6 +53,12 @@ def test_each_chip_leads_to_the_verdict_that_stands(world: World, console: Clien
     assert "N/A" not in text
 
 
+def test_until_a_policy_is_in_force_the_way_there_is_shown(world: World, console: Client) -> None:
+    assert "no policy is in force" in text_of(console)
+    activate(world.verdict("clears").policy_version)
+    assert "no policy is in force" not in text_of(console)
+
+
 def test_the_matrix_can_be_read_by_what_is_nearest_to_its_edge(world: World, console: Client) -> None:
     assert order_of(console) == sorted([*RESULTS, "gone-stale", "hr-agent"])
     by_edge = order_of(console, order="edge")

@@ -143,6 +143,16 @@ def test_a_dossier_that_changed_comes_back_with_the_difference_and_is_not_signed
     assert request.sign_offs.get().dossier.number == 2
 
 
+def test_a_form_that_is_not_whole_says_so_at_the_top_and_leads_to_the_place(land: Ground) -> None:
+    request = signing.ask(land)
+    for said, place in (("sign", "#decide"), ("comment", "#comments")):
+        answer = signed_in(land.security).post(act(request, said), word(request, reason="", meaning="", text=""))
+        top = answer.content.decode().partition('class="wg-columns"')[0]
+        assert answer.status_code == 422
+        assert f'<a href="{place}">see below what is to be mended</a>' in top
+    assert not request.sign_offs.exists()
+
+
 def test_what_stands_against_it_is_told_once_with_its_names_as_names(land: Ground) -> None:
     request = signing.ask(land)
     news("71")
