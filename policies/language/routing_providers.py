@@ -87,7 +87,7 @@ def _asked(model: str, at: str) -> str:
 
 
 def _is_at(at: str, address: str) -> bool:
-    host = urlsplit(at).hostname or ""
+    host = (urlsplit(at).hostname or "").rstrip(".")
     return host == address or host.endswith(f".{address}")
 
 

@@ -247,6 +247,7 @@ class TestAskingOpenRouter:
             {"model": "lab/o", "custom_llm_provider": "openrouter"},
             {"model": "openai/lab/o", "api_base": "https://openrouter.ai/api/v1"},
             {"model": "openai/lab/o", "base_url": "https://eu.openrouter.ai/api/v1"},
+            {"model": "hosted_vllm/lab/o", "api_base": "HTTPS://OpenRouter.ai.:443/api/v1"},
         ],
     )
     @pytest.mark.parametrize("place", ["", "extra_body"])
