@@ -19,6 +19,21 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _HINT = "save it as UTF-8 without a byte order mark"
 
 
+class Rejoined:
+    """A stream whose first bytes were read already."""
+
+    def __init__(self, head: bytes, stream: BinaryIO) -> None:
+        self.head = head
+        self.stream = stream
+
+    def read(self, size: int = -1) -> bytes:
+        if self.head:
+            cut = len(self.head) if size < 0 else size
+            part, self.head = self.head[:cut], self.head[cut:]
+            return part + self.stream.read() if size < 0 else part
+        return self.stream.read(size)
+
+
 def check_encoding(head: bytes, name: str) -> None:
     """Refuse what the first bytes give away: an empty file, byte order marks, UTF-16 and UTF-32."""
     if not head:

@@ -210,8 +210,15 @@ def uid_of(raw: Raw, field: str, faults: Faults) -> str:
 
 def unknown_fields(raw: Raw, known: tuple[str, ...], faults: Faults, *, within: str = "") -> None:
     """Add a fault for each field that the format does not have: a misspelt field must not vanish silently."""
+    if raw.keys() <= _names_of(known):
+        return
     for field in raw:
         if field not in known:
             place = f"{within}.{field}" if within else field
             hint = closest(field, known, what="fields")
             faults.append(Fault(place[:MAX_KEY_LENGTH], "unknown field", hint, "unknown_field"))
+
+
+@lru_cache(maxsize=256)
+def _names_of(known: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(known)

@@ -30,25 +30,20 @@ A file states one value per subject, source, about, harness, run end, publicatio
 """
 
 import json
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, TypeVar
 
-from evaluations.importers.base import DocumentDraft, EvidenceDraft, ObservationDraft, Pair, Problems, Registry
-from evaluations.importers.decoding import check_encoding, decode_text, read_bounded, text_lines
-from evaluations.importers.drafts import JUDGE_FIELDS, Target, evidence_of, judge_of, numbers_of, run_identity, target_of
-from evaluations.importers.fields import (
-    Fault,
-    Faults,
-    Raw,
-    instant_of,
-    is_absent,
-    shown,
-    text_of,
-    unknown_fields,
-)
+from evaluations.importers import drafts
+from evaluations.importers.base import DocumentDraft, EvidenceDraft, MetricDefinition, ObservationDraft, Pair, Problems, Registry
+from evaluations.importers.decoding import Rejoined, check_encoding, decode_text, read_bounded, text_lines
+from evaluations.importers.drafts import JUDGE_FIELDS, Numbers, Target, evidence_of, judge_of, run_identity, target_of
+from evaluations.importers.fields import Fault, Faults, NumberText, Raw, instant_of, is_absent, shown, text_of, unknown_fields
 from evaluations.importers.jsontext import Located, Path, kind_of, line_of, locate, parse, path_text
 from evaluations.importers.names import name_of
 from evaluations.kernel.errors import InputRefused
+
+T = TypeVar("T")
 
 NAME = "writegate-json"
 VERSION = 1
@@ -89,7 +84,9 @@ OBSERVATION_FIELDS = (
     "judge",
 )
 TARGET_FIELDS = ("metric", "benchmark", "version", "slice", "unit")
-MAX_TARGETS = 10_000
+NUMBER_FIELDS = ("value", "k", "n", "repeats", "errored", "unscored", "as_written")
+MAX_KNOWN = 4_096
+"""So many different benchmarks' metrics, and of each metric so many different numbers, are kept ready."""
 RUN_FIELDS = ("status", "ended_at")
 HARNESS_FIELDS = ("name", "version")
 
@@ -147,7 +144,7 @@ def _open(stream: BinaryIO, name: str) -> tuple[str, Any]:
     head = stream.read(_HEAD_BYTES)
     check_encoding(head, name)
     first, found, _ = head.partition(b"\n")
-    rejoined = _Rejoined(head, stream)
+    rejoined = Rejoined(head, stream)
     if (found or len(head) < _HEAD_BYTES) and first.strip().endswith(b"}"):
         try:
             value = json.loads(first)
@@ -164,19 +161,25 @@ def _open(stream: BinaryIO, name: str) -> tuple[str, Any]:
     return "json", decode_text(data, name=name)
 
 
-class _Rejoined:
-    """A stream whose first bytes were read already."""
+_Known = dict[tuple[tuple[object, ...], tuple[type, ...]], T]
+_SCALARS = frozenset({type(None), str, NumberText})
 
-    def __init__(self, head: bytes, stream: BinaryIO) -> None:
-        self.head = head
-        self.stream = stream
 
-    def read(self, size: int = -1) -> bytes:
-        if self.head:
-            cut = len(self.head) if size < 0 else size
-            part, self.head = self.head[:cut], self.head[cut:]
-            return part + self.stream.read() if size < 0 else part
-        return self.stream.read(size)
+def _recall(known: _Known[T], raw: Raw, fields: tuple[str, ...], read: Callable[[], T | None]) -> T | None:
+    """Return what an object says in some fields, as it was read before: a large file says the same over and over.
+
+    A number in the place of a text is not the text like it, and is read, and refused, anew.
+    """
+    values = tuple(map(raw.get, fields))
+    kinds = tuple(map(type, values))
+    if not _SCALARS.issuperset(kinds):
+        return read()
+    found = known.get((values, kinds))
+    if found is None:
+        found = read()
+        if found is not None and len(known) < MAX_KNOWN:
+            known[values, kinds] = found
+    return found
 
 
 class _Reader:
@@ -189,7 +192,8 @@ class _Reader:
         self.text = text
         self.located: Located | None = None
         self.seen: dict[int, str] = {}
-        self.targets: dict[tuple[object, ...], Target] = {}
+        self.targets: _Known[Target] = {}
+        self.numbers: defaultdict[str, _Known[Numbers]] = defaultdict(dict)
 
     def add(self, fault: Fault, path: Path, line: int) -> None:
         if self.text is not None:
@@ -299,12 +303,13 @@ class _Reader:
         own = self.object_at(value, EVIDENCE_FIELDS, path, line)
         draft = self.evidence(own, header, document, path, line, locator)
         observations = self.list_at(own.get("observations"), "observations", (*path, "observations"), line)
+        run = hash((draft.subject_as_written, draft.run_ended_at, *run_identity(draft))) if draft is not None else 0
         for index, item in enumerate(observations):
             place = (*path, "observations", index)
             observation = self.observation(item, place, line, f"{locator}.observations[{index}]")
             if draft is None or observation is None:
                 continue
-            self.refuse_duplicate(draft, observation, place, line)
+            self.refuse_duplicate(run, observation, place, line)
             if not self.problems:
                 yield draft, observation
 
@@ -356,25 +361,17 @@ class _Reader:
             return None
         raw = self.object_at(value, OBSERVATION_FIELDS, path, line)
         faults: Faults = []
-        target = self.target(raw, faults)
-        numbers = numbers_of(raw, target.definition, faults) if target is not None else None
+        target = _recall(self.targets, raw, TARGET_FIELDS, lambda: target_of(raw, registry=self.registry, faults=faults))
+        numbers = self.numbers_of(raw, target.definition, faults) if target is not None else None
         self.report(faults, path, line)
         judge = self.judge(raw["judge"], (*path, "judge"), line) if raw.get("judge") is not None else None
         if target is None or numbers is None:
             return None
         return ObservationDraft(target.definition.key, target.benchmark, target.version, target.slice, *numbers, judge, locator)
 
-    def target(self, raw: Raw, faults: Faults) -> Target | None:
-        # A large file says the same few over and over. A number in the place of a text is none of them, and is refused anew.
-        spelled = tuple(raw.get(field) for field in TARGET_FIELDS)
-        plain = all(each is None or type(each) is str for each in spelled)
-        known = self.targets.get(spelled) if plain else None
-        if known is not None:
-            return known
-        target = target_of(raw, registry=self.registry, faults=faults)
-        if target is not None and plain and len(self.targets) < MAX_TARGETS:
-            self.targets[spelled] = target
-        return target
+    def numbers_of(self, raw: Raw, definition: MetricDefinition, faults: Faults) -> Numbers | None:
+        known = self.numbers[definition.key]
+        return _recall(known, raw, NUMBER_FIELDS, lambda: drafts.numbers_of(raw, definition, faults))
 
     def judge(self, value: object, path: Path, line: int) -> dict[str, Any] | None:
         given = self.object_at(value, JUDGE_FIELDS, path, line)
@@ -384,9 +381,8 @@ class _Reader:
         self.report(faults, path, line)
         return judge
 
-    def refuse_duplicate(self, draft: EvidenceDraft, observation: ObservationDraft, path: Path, line: int) -> None:
-        key = hash((draft.subject_as_written, draft.run_ended_at, *run_identity(draft), *observation[:4]))
-        first = self.seen.setdefault(key, observation.locator)
+    def refuse_duplicate(self, run: int, observation: ObservationDraft, path: Path, line: int) -> None:
+        first = self.seen.setdefault(hash((run, *observation[:4])), observation.locator)
         if first != observation.locator:
             message = f"it repeats {first}: the same subject, source, run, metric, benchmark version and slice"
             hint = "keep one of them; repeats of a run are counted in `repeats`, other runs differ in `run.ended_at`"

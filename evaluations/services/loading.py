@@ -8,9 +8,11 @@ import io
 import json
 import uuid
 from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+import psycopg
 from django.db import connection
 
 from evaluations.importers.base import EvidenceDraft, Importer, ObservationDraft
@@ -96,22 +98,17 @@ class EvidenceLoader:
             (key, version): pk for key, version, pk in BenchmarkVersion.objects.values_list("benchmark__key", "version", "pk")
         }
         self._observations = 0
+        self._copying: Future[None] | None = None
 
     def load(self, pairs: Iterable[tuple[EvidenceDraft, ObservationDraft]]) -> Loaded:
-        """Store every pair. Raises `InputRefused` and whatever the importer raises; the transaction undoes what was sent."""
-        batch: list[tuple[Any, ...]] = []
-        last_draft: EvidenceDraft | None = None
-        slot: _Slot | None = None
-        for draft, observation in pairs:
-            if draft is not last_draft or slot is None:
-                slot = self._slots.get(draft) or self._open_slot(draft)
-                last_draft = draft
-            slot.ordinal += 1
-            batch.append(self._row(slot, observation))
-            if len(batch) >= BATCH or len(self._unsent) >= EVIDENCE_BATCH:
-                self._send(batch)
-                batch = []
-        self._send(batch)
+        """Store every pair. Raises `InputRefused` and whatever the importer raises; the transaction undoes what was sent.
+
+        The database takes a batch while the next is read, so whoever reads uses no connection meanwhile.
+        """
+        # However it ends, nothing is under way on the connection behind this block.
+        with ThreadPoolExecutor(1, "copy") as beside:
+            self._send_all(pairs, beside)
+            self._settle()
         fresh = [slot for slot in self._slots.values() if slot.evidence_id is not None]
         self._record(fresh)
         if self._observations >= LARGE:
@@ -123,6 +120,21 @@ class EvidenceLoader:
             repeated=len(self._slots) - len(fresh),
             names=frozenset(slot.draft.subject_as_written for slot in fresh),
         )
+
+    def _send_all(self, pairs: Iterable[tuple[EvidenceDraft, ObservationDraft]], beside: ThreadPoolExecutor) -> None:
+        batch: list[tuple[Any, ...]] = []
+        last_draft: EvidenceDraft | None = None
+        slot: _Slot | None = None
+        for draft, observation in pairs:
+            if draft is not last_draft or slot is None:
+                slot = self._slots.get(draft) or self._open_slot(draft)
+                last_draft = draft
+            slot.ordinal += 1
+            batch.append(self._row(slot, observation))
+            if len(batch) >= BATCH or len(self._unsent) >= EVIDENCE_BATCH:
+                self._send(batch, beside)
+                batch = []
+        self._send(batch, beside)
 
     def _open_slot(self, draft: EvidenceDraft) -> _Slot:
         self._check(draft)
@@ -199,7 +211,8 @@ class EvidenceLoader:
             seen.locator[:300],
         )
 
-    def _send(self, batch: list[tuple[Any, ...]]) -> None:
+    def _send(self, batch: list[tuple[Any, ...]], beside: ThreadPoolExecutor) -> None:
+        self._settle()
         self._send_evidence()
         rows = [(slot.evidence_id, *rest) for slot, *rest in batch if slot.evidence_id is not None]
         if not rows:
@@ -207,9 +220,15 @@ class EvidenceLoader:
         # The csv module writes a batch as fast as it is read; an empty field is null, save where the statement says otherwise.
         text = io.StringIO()
         csv.writer(text).writerows(rows)
-        with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-            copy.write(text.getvalue())
+        self._copying = beside.submit(_copy, connection.connection, text.getvalue())
         self._observations += len(rows)
+
+    def _settle(self) -> None:
+        """Wait for what the database was given last, and raise what it said against it."""
+        copying, self._copying = self._copying, None
+        if copying is not None:
+            with connection.wrap_database_errors:
+                copying.result()
 
     def _send_evidence(self) -> None:
         """Insert the pieces of evidence that came since; what was recorded before gets no row."""
@@ -268,6 +287,11 @@ class EvidenceLoader:
                 for slot in fresh
             )
         )
+
+
+def _copy(driver: psycopg.Connection[Any], text: str) -> None:
+    with psycopg.Cursor(driver) as cursor, cursor.copy(_COPY) as copy:
+        copy.write(text)
 
 
 def _uid_of(digest: str) -> str:

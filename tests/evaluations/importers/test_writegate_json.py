@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evaluations.importers import writegate_json
 from evaluations.importers.base import MAX_PROBLEMS, DocumentDraft
@@ -208,6 +210,34 @@ def test_duplicate_observations_are_refused_whatever_their_values():
     assert only(problems_of(writegate_json, two)).code == "duplicate"
     other_run = document(evidence(), evidence(run={"status": "complete", "ended_at": "2026-11-02"}))
     assert len(pairs_of(writegate_json, other_run)) == 2
+
+
+SPELLINGS = {
+    "metric": ["infeasible_refusal_rate", "harmful_completion_rate", "unknown_rate", None, 1],
+    "version": ["1", 1, "2", "3", None],
+    "unit": ["percent", "tasks"],
+    "slice": ["hr", None, 7, ["hr"]],
+    "value": ["80.0", 80.0, "80", 80, None, True, "8e1"],
+    "k": [8, "8", None, 8.5, [8]],
+    "n": [10, "10", None, 0],
+    "errored": [0, None, 3],
+    "as_written": ["80", 80, None],
+}
+
+
+@given(st.lists(st.fixed_dictionaries({name: st.sampled_from(held) for name, held in SPELLINGS.items()}), min_size=2, max_size=7))
+def test_what_was_read_before_is_read_as_if_it_were_the_first(seen):
+    items = [evidence(observation(**each), subject=f"model-{number}") for number, each in enumerate(seen)]
+
+    def read(*some):
+        try:
+            return [found[:-1] for _, found in pairs_of(writegate_json, document(*some))], []
+        except InputRefused as refused:
+            return [], [problem.message for problem in refused.problems]
+
+    alone = [read(item) for item in items]
+    problems = [problem for _, told in alone for problem in told]
+    assert read(*items) == ([] if problems else [found for pairs, _ in alone for found in pairs], problems)
 
 
 WHOLE = json.dumps(document(), indent=1).encode()

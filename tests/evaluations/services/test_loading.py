@@ -4,12 +4,14 @@ import io
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection
 from django.test.utils import CaptureQueriesContext
 
+from evaluations.kernel.errors import InputRefused
 from evaluations.models import Evidence, Observation
 from evaluations.services import loading
 from evaluations.services.evidence import import_files
+from evaluations.services.loading import EvidenceLoader
 from tests.support import world
 from tests.support.undoing import undone
 
@@ -71,3 +73,31 @@ def test_many_pieces_of_evidence_take_as_many_statements_as_few() -> None:
         return len(queries)
 
     assert statements(20) == statements(2)
+
+
+@pytest.mark.parametrize("batch", [1, 4, 100])
+def test_what_is_refused_while_the_database_takes_the_rows_before_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    monkeypatch.setattr(loading, "BATCH", batch)
+    with pytest.raises(InputRefused) as refused:
+        loaded(table(7) + b"m-8,lab,run_log,nothing,bench,1,overall,50,percent,complete,2026-11-01T00:00:00Z,,\n")
+    assert [problem.code for problem in refused.value.problems] == ["unknown_metric"]
+    assert not Evidence.objects.exists()
+    assert len(loaded(table(2))) == 6, "the connection is free again"
+
+
+@pytest.mark.parametrize("batch", [1, 4, 100])
+def test_rows_that_the_database_refuses_are_told_as_its_refusal_and_leave_nothing(
+    monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    monkeypatch.setattr(loading, "BATCH", batch)
+    row = EvidenceLoader._row
+    monkeypatch.setattr(
+        EvidenceLoader, "_row", lambda self, slot, seen: (*row(self, slot, seen)[:5], None, *row(self, slot, seen)[6:])
+    )
+    with pytest.raises(IntegrityError):
+        loaded(table(7))
+    monkeypatch.undo()
+    assert not Evidence.objects.exists()
+    assert len(loaded(table(2))) == 6, "the connection is free again"
