@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 from compliance.models import RoleMembership
+from compliance.selectors.running import running_version
 from compliance.selectors.systems import known_teams, may_manage_system
 from compliance.services.bodies import Body, read_object
 from compliance.services.idempotency import IdempotencyKeyReused, apply_claim_key, apply_use_key
@@ -235,7 +236,7 @@ def _register(actor: Actor, body: bytes, kinds: Collection[str], subject: Subjec
     if known is None:
         given.wrong("kind", "it is missing" if kind is None else "it is no kind of subject", f"one of {', '.join(_OF_KIND)}")
         given.done()
-    facts: dict[str, Any] = {"actor": actor, "request_id": request_id}
+    facts: dict[str, Any] = {"actor": actor, "request_id": request_id, "running": running_version}
     if subject is None:
         facts |= {
             "key": given.text("key", required=True),

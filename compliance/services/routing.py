@@ -21,6 +21,7 @@ from compliance.selectors.routing import (
     running_routes,
     served_by,
 )
+from compliance.selectors.running import running_version
 from compliance.services.idempotency import IdempotencyKeyReused, apply_claim_key, apply_use_key
 from compliance.services.registrations import RoleMissing
 from compliance.services.route_drift import apply_tell_of_routes
@@ -218,6 +219,7 @@ def _register(actor: Actor, served: Sequence[Served], names: Collection[str], re
             closed=wanted.closed,
             deployments=wanted.deployments,
             request_id=request_id,
+            running=running_version,
         )
         registered.append(f"{made.subject.key}@{made.version.number}")
     return tuple(registered)

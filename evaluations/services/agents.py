@@ -1,7 +1,7 @@
 """Agents, routes and models registered whole: the subject and one exact version of it, in one transaction."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evaluations.importers.fields import is_clean_line
@@ -21,6 +21,9 @@ MAX_FALLBACKS = 20
 HARNESS_PARTS = ("name", "version")
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
+
+Running = Callable[[Subject], SubjectVersion | None]
+"""Says which version of a subject runs: the newest one, as far as this floor knows; who knows of roll-backs hands in more."""
 
 
 class Registered(NamedTuple):
@@ -134,6 +137,7 @@ def apply_register_agent(
     harness: Mapping[str, str],
     closed: bool = True,
     request_id: str = "",
+    running: Running = newest_version,
 ) -> Registered:
     """Register an agent's version inside an open service transaction."""
     problems = _common_problems(key, title, provider)
@@ -160,6 +164,7 @@ def apply_register_agent(
         provider=provider,
         candidate=candidate,
         request_id=request_id,
+        running=running,
     )
 
 
@@ -174,6 +179,7 @@ def apply_register_route(
     closed: bool = True,
     deployments: Iterable[str] | None = None,
     request_id: str = "",
+    running: Running = newest_version,
 ) -> Registered:
     """Register a route's version inside an open service transaction.
 
@@ -194,6 +200,7 @@ def apply_register_route(
         provider=provider,
         candidate=candidate,
         request_id=request_id,
+        running=running,
     )
 
 
@@ -209,6 +216,7 @@ def apply_register_model(
     quantisation: str | None = None,
     fallbacks: Sequence[str] = (),
     request_id: str = "",
+    running: Running = newest_version,
 ) -> Registered:
     """Register a model's version inside an open service transaction."""
     problems = _common_problems(key, title, provider)
@@ -238,6 +246,7 @@ def apply_register_model(
         provider=provider,
         candidate=candidate,
         request_id=request_id,
+        running=running,
     )
 
 
@@ -250,18 +259,20 @@ def _register(
     actor: Actor,
     key: str,
     request_id: str,
+    running: Running,
     **facts: Any,
 ) -> Registered:
     subject = apply_register_subject(actor=actor, key=key, kind=kind, request_id=request_id, **facts)
-    # From here on one at a time for this subject: which version was the newest one is part of what is recorded.
+    # From here on one at a time for this subject: which version ran until now is part of what is recorded.
     Subject.objects.select_for_update().get(pk=subject.pk)
-    before = newest_version(subject)
+    before, newest = running(subject), newest_version(subject)
     version = apply_register_subject_version(
         actor=actor, subject=subject, pin=pin, members=members, closed=closed, request_id=request_id
     )
-    is_new = before is None or version.number > before.number
-    if before is not None and version.number < before.number:
-        # A roll-back: an older configuration runs again. What was granted to the newer one no longer describes what runs.
+    is_new = newest is None or version.number > newest.number
+    if before is not None and not is_new and version.pk != before.pk:
+        # A roll-back, or the way forward again: a known configuration runs in place of another one, and what was granted to that one
+        # no longer describes what runs.
         audit.record(
             audit.Event(
                 action="subject_version.reinstated",

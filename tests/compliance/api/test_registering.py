@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from compliance.models import IdempotencyKey, LedgerEntry, RoleMembership, Team, User
+from compliance.selectors.running import running_version
 from compliance.services.people import apply_create_team, create_person, create_token
 from compliance.vocabulary import Role
 from evaluations.kernel.actor import system_job
@@ -76,6 +77,23 @@ class TestSubjects:
         third = send(registrar, "subjects/hr-agent/versions", {**of_it, "harness": {"name": "gym", "version": "2"}})
         assert (third.status_code, third.json()["number"]) == (201, 3)
         assert send(registrar, "subjects/nobody/versions", of_it).status_code == 404
+
+    def test_what_is_registered_again_runs_again_however_often_it_goes_back_and_forth(self, registrar: Api) -> None:
+        """A way forward that nobody noted left the version it came from as the one that is asked about."""
+        first, second = AGENT, {**AGENT, "prompt_digest": TOOLS}
+        for number, body in ((1, first), (2, second), (1, first), (1, first), (2, second), (2, second), (1, first), (2, second)):
+            assert send(registrar, "subjects", body).json()["number"] == number
+            running = running_version(Subject.objects.get(key="hr-agent"))
+            assert running is not None
+            assert running.number == number
+        again = LedgerEntry.objects.filter(action="subject_version.reinstated").order_by("id")
+        told = [(entry.target_id, json.loads(bytes(entry.content))["old"]) for entry in again]
+        assert told == [
+            ("hr-agent@1", {"version": 2}),
+            ("hr-agent@2", {"version": 1}),
+            ("hr-agent@1", {"version": 2}),
+            ("hr-agent@2", {"version": 1}),
+        ]
 
     def test_a_model_and_a_route_are_registered_too(self, registrar: Api) -> None:
         model = send(registrar, "subjects", {"kind": "model", "key": "m", "provider": "labs", "snapshot": "2026-11-01"})

@@ -323,6 +323,13 @@ class TestDrift:
         assert reconcile_routes(actor=world.ACTOR).registered == ("r@1",)
         assert reconcile_routes(actor=world.ACTOR).registered == ()
         assert entries("subject_version.reinstated") == 1
+        # And forward again: what ran in between runs no more.
+        assign_alias(
+            actor=world.ACTOR, name_as_written="lab/a", subject_version=SubjectVersion.objects.get(subject__key="model-b")
+        )
+        assert reconcile_routes(actor=world.ACTOR).registered == ("r@2",)
+        assert running_routes(["r"])["r"].number == 2
+        assert reconcile_routes(actor=world.ACTOR).registered == ()
 
 
 AT_ONE = "lab/a at one (fp8)"
