@@ -10,6 +10,7 @@ from compliance.admin.difference import Change, differences
 from compliance.admin.impact import shown_impact
 from compliance.models import Dossier, SignOffRequest
 from compliance.selectors.proposals import plain_value
+from compliance.vocabulary import Cause, StopScope
 from evaluations.kernel.display import Cell, instant, link, list_link, ticked
 from evaluations.models import Evidence
 from evaluations.vocabulary import TrustTier, Unit
@@ -74,6 +75,11 @@ def _asked(request: SignOffRequest, value: Mapping[str, Any], known: Mapping[str
             ("Begins", instant(_moment(asked["starts_at"]), empty="as soon as it is signed")),
             ("Ends", instant(_moment(asked["ends_at"]))),
         ]
+    if value.get("suspended"):
+        rows.append(("The grant", f"is suspended: {Cause(value['suspended']).label}"))
+    for stop in value.get("stops", ()):
+        what = " ".join(part for part in (StopScope(stop["scope"]).label, stop["key"]) if part)
+        rows.append(("Stopped", f"{what}, since this was asked for: {stop['reason']}"))
     if "systems" in asked:
         for item in asked["systems"]:
             traits = [

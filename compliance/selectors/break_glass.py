@@ -30,6 +30,7 @@ def ordinary_road(
     requester: Mapping[str, Any] = person_facts(Person.objects.select_related("team").get(pk=person), roles)
     in_force = read_in_force()
     judged = judge_access(version, systems, actions, requester=requester, in_force=in_force, at=at)
+    obstacles = obstacles_of(judged, systems, actions, version, unreadable=in_force.unreadable, at=at)
     return {
         "verdicts": [
             {
@@ -43,7 +44,7 @@ def ordinary_road(
             }
             for item in judged
         ],
-        "obstacles": [item._asdict() for item in obstacles_of(judged, systems, actions, version, unreadable=in_force.unreadable)],
+        "obstacles": [item._asdict() for item in obstacles],
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from compliance.models import Grant, SignOffRequest, Waiver
 from compliance.selectors.authors import authors_of
 from compliance.selectors.dossiers.base import Built, Obstacle, close_dossier, excluded_people, requester_facts
+from compliance.selectors.dossiers.stops import stops_over, with_stops
 from compliance.selectors.proposals import AccessProposal, AskedWaiver, shown_instant
 from compliance.selectors.waivers import asks_for_a_floor, covering_waiver, live_waivers
 from compliance.vocabulary import GrantStatus, RequestKind
@@ -29,6 +30,13 @@ from policies.selectors.policies import Unreadable
 from policies.vocabulary import Outcome, Result
 
 LIVE = (GrantStatus.ACTIVE, GrantStatus.SUSPENDED)
+_ASKED_OF: Mapping[str, tuple[GrantStatus, ...]] = {
+    RequestKind.RENEWAL: (*LIVE, GrantStatus.EXPIRED),
+    RequestKind.REINSTATEMENT: (GrantStatus.SUSPENDED,),
+    RequestKind.RECERTIFICATION: (GrantStatus.ACTIVE,),
+    RequestKind.WAIVER: LIVE,
+}
+"""How a grant stands of which this is asked: not only when it is filed, but up to the last signature."""
 SHOWN_EVIDENCE = 50
 """So many of the deciding pieces are listed; all of them stand under the facts digest of each verdict."""
 
@@ -50,7 +58,7 @@ class Judged(NamedTuple):
 def build_access_dossier(request: SignOffRequest, *, at: datetime) -> Built:
     """Build the dossier of a request for access, or of one that keeps a grant alive."""
     proposal = AccessProposal.read(bytes(request.proposal))
-    version = SubjectVersion.objects.select_related("subject").get(pk=request.subject_version_id)
+    version, stops = with_stops(SubjectVersion.objects.select_related("subject"), request)
     systems = tuple(System.objects.filter(sign_off_requests__request=request).order_by("key"))
     requester = requester_facts(request, at=at)
     in_force = read_in_force()
@@ -84,6 +92,9 @@ def build_access_dossier(request: SignOffRequest, *, at: datetime) -> Built:
         "previous": None
         if previous is None or previous.dossier is None
         else {"grant": str(previous.uid), "dossier": previous.dossier.digest},
+        # Taking access away voids what was signed before it: nobody's yes is to a grant that she did not know as suspended, or stopped.
+        "suspended": previous.cause if previous is not None and previous.status == GrantStatus.SUSPENDED else None,
+        "stops": stops_over(stops, version, systems, in_force),
     }
     return close_dossier(
         request,
@@ -93,10 +104,10 @@ def build_access_dossier(request: SignOffRequest, *, at: datetime) -> Built:
         asks=[ask_facts(version.subject, proposal.actions[0], system, requester, at) for system in systems],
         systems=systems,
         obstacles=[
-            *obstacles_of(judged, systems, proposal.actions, version, unreadable=in_force.unreadable),
+            *obstacles_of(judged, systems, proposal.actions, version, unreadable=in_force.unreadable, at=at),
             *_obstacles_of_waivers(proposal, judged),
             *_obstacles_of_time(proposal, judged, at),
-            *_obstacles_of_renewal(request),
+            *_obstacles_of_grant(request, previous),
         ],
         risk_accepted=any(item.asked for item in judged),
     )
@@ -154,6 +165,7 @@ def obstacles_of(
     version: SubjectVersion,
     *,
     unreadable: Sequence[Unreadable],
+    at: datetime,
 ) -> list[Obstacle]:
     """Return why the access cannot be approved now; empty where every applicable policy is satisfied.
 
@@ -169,11 +181,11 @@ def obstacles_of(
             if all(item.applied.supplement for item in covering):
                 found.append(Obstacle("no_policy", f"no policy in force covers `{action}` on `{system.key}`"))
     for item in judged:
-        found.extend(_obstacles_of_policy(item, version))
+        found.extend(_obstacles_of_policy(item, version, at))
     return found
 
 
-def _obstacles_of_policy(item: Judged, version: SubjectVersion) -> Iterable[Obstacle]:
+def _obstacles_of_policy(item: Judged, version: SubjectVersion, at: datetime) -> Iterable[Obstacle]:
     name, system = item.applied.version.policy.name, item.applied.system.key
     if item.applied.condition != "true":
         yield Obstacle(
@@ -184,6 +196,10 @@ def _obstacles_of_policy(item: Judged, version: SubjectVersion) -> Iterable[Obst
         return
     if version.subject.changed_at > item.standing.checked_at:
         yield Obstacle("verdict_overdue", f"`{name}` is judging news about this subject: look again in a moment")
+    elif item.standing.due_at is not None and item.standing.due_at <= at:
+        yield Obstacle(
+            "verdict_overdue", f"what `{name}` said of this subject is out of date and is judged anew: look again shortly"
+        )
     for rule in item.core["blocking"]:
         yield Obstacle("blocked", f"`{name}` on `{system}`: rule `{rule}` is not passed")
     for rule in item.core["waivable"]:
@@ -201,7 +217,9 @@ def _obstacles_of_waivers(proposal: AccessProposal, judged: Sequence[Judged]) ->
             )
 
 
-def _obstacles_of_renewal(request: SignOffRequest) -> Iterable[Obstacle]:
+def _obstacles_of_grant(request: SignOffRequest, grant: Grant | None) -> Iterable[Obstacle]:
+    if grant is not None and grant.status not in _ASKED_OF[request.kind]:
+        yield Obstacle("grant_not_live", f"the grant is {grant.get_status_display()}: this cannot be asked for it any more")
     if request.kind == RequestKind.RENEWAL and Grant.objects.filter(renews=request.grant_id, status__in=LIVE).exists():
         yield Obstacle("renewed", "the grant has been renewed already: renew its successor")
 

@@ -127,7 +127,8 @@ def excluded_people(
     authors: Iterable[str] = (),
     behind_source: Iterable[str] = (),
 ) -> dict[UUID, str]:
-    """Return who had a part in what is signed, and which. The requester always did, whatever the policy says.
+    """Return who had a part in what is signed, and which. The requester always did, whatever the policy says, and so did whoever asked
+    for the grant that it is about.
 
     `submitters`, `authors` and `behind_source` are references to actors as rows cite them; for a token the person behind it is meant.
     """
@@ -138,6 +139,8 @@ def excluded_people(
     }
     people = people_behind(set().union(*parts.values()))
     excluded: dict[UUID, str] = {request.requester_id: REQUESTER}
+    if request.grant is not None:
+        excluded[request.grant.requester_id] = REQUESTER
     for part, references in parts.items():
         for reference in sorted(references):
             person = people.get(reference)

@@ -1,6 +1,6 @@
 """Who counts, for what, and for how long: the rules of a quorum, and what each kind of request does once its own is met."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from datetime import timedelta
 from decimal import Decimal
@@ -35,8 +35,15 @@ from compliance.services.filing import (
 from compliance.services.proofs import ReauthenticationNeeded
 from compliance.services.requests import NotCleared, QuorumCannotBeMet, RequestClosed
 from compliance.services.roles import OwnRoleRefused, give_role
-from compliance.services.sign_offs import DossierChanged, RiskNotAccepted, SignerNotEligible, give_sign_off, withdraw_request
-from compliance.services.stopping import suspend_grant
+from compliance.services.sign_offs import (
+    DossierChanged,
+    RiskNotAccepted,
+    SelfSignOffRefused,
+    SignerNotEligible,
+    give_sign_off,
+    withdraw_request,
+)
+from compliance.services.stopping import revoke_grant, suspend_grant
 from compliance.services.waivers import revoke_waiver
 from compliance.vocabulary import GrantStatus, Meaning, ReauthenticationMethod, Role
 from evaluations.kernel.clock import now
@@ -44,7 +51,7 @@ from evaluations.kernel.errors import InputRefused
 from evaluations.kernel.services import service_transaction
 from evaluations.models import Evidence, Ruling
 from policies.language.compiled import LooserParameter
-from policies.models import Binding, PolicyVersion
+from policies.models import Binding, PolicyVersion, Standing
 from policies.selectors.policies import version_in_force
 from policies.services.policies import propose_policy_version
 from tests.support import signing, world
@@ -86,6 +93,11 @@ def draft(author: User, *, bar: object, name: str = "two-keys", **changes: str) 
     version = propose_policy_version(actor=signing.actor_of(author), text=text.encode())
     world.judge_all()
     return version
+
+
+def renewal(land: Ground, grant: Grant) -> SignOffRequest:
+    ends_at = now() + timedelta(days=80)
+    return request_renewal(actor=signing.actor_of(land.asker), grant=grant, ends_at=ends_at, reason="still needed")
 
 
 def news(value: str, day: int = 20) -> None:
@@ -359,6 +371,26 @@ class TestWaivers:
         assert signing.sign(soft.security, further, RISK).completed
         assert Waiver.objects.filter(measured=60, request=further).count() == 1
 
+    def test_a_waiver_is_not_signed_for_a_grant_that_ended_meanwhile(self, soft: Ground) -> None:
+        request = signing.ask(soft, waivers=[self.asked()])
+        signing.sign(soft.owner, request, RISK)
+        signing.sign(soft.security, request, RISK)
+        grant = Grant.objects.get()
+        news("60", 21)
+        further = request_waiver(
+            actor=signing.actor_of(soft.asker),
+            grant=grant,
+            waivers=[self.asked()],
+            ends_at=now() + timedelta(days=10),
+            reason="it fell",
+        )
+        signing.sign(soft.owner, further, RISK)
+        revoke_grant(actor=signing.actor_of(soft.security), grant=grant, reason="it leaks")
+        with pytest.raises(DossierChanged):
+            signing.sign(soft.security, further, RISK)
+        with pytest.raises(NotCleared, match="is revoked"):
+            signing.sign(soft.security, further, RISK)
+
     @pytest.mark.parametrize(
         ("change", "shown"),
         [
@@ -409,6 +441,44 @@ class TestKeepingAGrantAlive:
         with pytest.raises(Exception, match=r"renewed already|has changed"):
             signing.sign(land.owner, late)
 
+    def test_a_grant_that_is_revoked_meanwhile_is_not_renewed(self, land: Ground) -> None:
+        grant = signing.granted(land, days=10)
+        request = renewal(land, grant)
+        signing.sign(land.owner, request)
+        revoke_grant(actor=signing.actor_of(land.security), grant=grant, reason="it leaks")
+        with pytest.raises(DossierChanged):
+            signing.sign(land.security, request)
+        with pytest.raises(NotCleared, match="is revoked"):
+            signing.sign(land.security, request)
+        assert not Grant.objects.filter(renews=grant).exists()
+
+    def test_a_grant_that_is_suspended_meanwhile_is_signed_anew_by_whoever_knows_it(self, land: Ground) -> None:
+        grant = signing.granted(land, days=10)
+        request = renewal(land, grant)
+        signing.sign(land.owner, request)
+        suspend_grant(actor=signing.actor_of(land.security), grant=grant, reason="it leaks")
+        with pytest.raises(DossierChanged):
+            signing.sign(land.security, request)
+        assert request.reload().dossier.because == "changed: suspended"
+        assert plain_value(bytes(request.dossier.content))["suspended"] == "taken_back"
+        assert not signing.sign(land.security, request).completed
+        assert signing.sign(land.owner, request).completed
+
+    @pytest.mark.parametrize("ask", [request_renewal, request_recertification, request_reinstatement])
+    def test_whoever_asked_for_a_grant_signs_nothing_that_keeps_it_alive(
+        self, land: Ground, ask: Callable[..., SignOffRequest]
+    ) -> None:
+        ada = signing.human("Ada Asker", Role.REQUESTER, Role.SECURITY, team="apps")
+        grant = signing.granted(land, account=ada)
+        if ask is request_reinstatement:
+            suspend_grant(actor=signing.actor_of(land.security), grant=grant, reason="a look is needed")
+        more = {"ends_at": now() + timedelta(days=80)} if ask is request_renewal else {}
+        request = ask(actor=signing.actor_of(land.asker), grant=grant.reload(), reason="still needed", **more)
+        with pytest.raises(SelfSignOffRefused):
+            signing.sign(ada, request)
+        signing.sign(land.owner, request)
+        assert signing.sign(land.security, request).completed
+
     def test_a_suspended_grant_comes_back_by_its_quorum_alone(self, land: Ground) -> None:
         grant = signing.granted(land)
         by = signing.actor_of(land.asker)
@@ -430,6 +500,22 @@ class TestKeepingAGrantAlive:
         after = Grant.objects.get()
         assert after.recertify_by > before
         assert (after.ends_at, after.starts_at, after.status) == (grant.ends_at, grant.starts_at, GrantStatus.ACTIVE)
+
+
+class TestOutOfDate:
+    def test_nothing_is_signed_on_a_verdict_that_time_has_overtaken(self, land: Ground) -> None:
+        """Whoever judges anew may be silent: what it said before is no more than the gate itself would go by."""
+        request = signing.ask(land)
+        signing.sign(land.owner, request)
+        with service_transaction("test"):
+            Standing.objects.update(due_at=now())
+        with pytest.raises(DossierChanged):
+            signing.sign(land.security, request)
+        with pytest.raises(NotCleared) as refused:
+            signing.sign(land.security, request)
+        assert [item["code"] for item in refused.value.facts["obstacles"]] == ["verdict_overdue"]
+        with pytest.raises(NotCleared):
+            signing.ask(land)
 
 
 class TestTalkingAndTakingBack:

@@ -5,12 +5,18 @@ import pytest
 from compliance.models import Grant, GrantEvent, LedgerEntry, OutboxMessage
 from compliance.services import stopping
 from compliance.services.closing import MayNotClose
+from compliance.services.filing import request_reinstatement
 from compliance.services.grants import GrantNotLive
 from compliance.services.idempotency import IdempotencyKeyReused
+from compliance.services.sign_offs import DossierChanged
 from compliance.services.stopping import Stopped, revoke_grant, stop_grants, suspend_grant, suspend_grants
 from compliance.vocabulary import GrantStatus, NoticeKind, Role
 from evaluations.kernel.actor import service, system_job
 from evaluations.kernel.errors import InputRefused
+from evaluations.kernel.services import service_transaction
+from evaluations.models import Subject
+from evaluations.services.benchmarks import apply_register_benchmark
+from evaluations.services.subjects import apply_register_subject
 from policies.services.systems import register_system
 from tests.support import grants, signing, world
 from tests.support.signing import Ground
@@ -57,6 +63,51 @@ def test_it_comes_back_by_its_quorum_alone() -> None:
     grants.back(land, grant.reload())
     assert grant.reload().status == GrantStatus.ACTIVE
     assert list(grant.events.values_list("move", flat=True)) == ["made", "suspended", "reinstated"]
+
+
+@pytest.mark.parametrize(
+    ("scope", "key", "reached"),
+    [
+        ("all", "", True),
+        ("subject", "model-a", True),
+        ("subject", "model-b", False),
+        ("system", "hr-prod", True),
+        ("system", "hr-archive", False),
+        ("provider", "acme", True),
+        ("provider", "other", False),
+        ("benchmark", "bench", True),
+        ("benchmark", "another", False),
+    ],
+)
+@pytest.mark.parametrize("what", ["model", "agent", "suspended"])
+def test_a_stop_voids_what_was_signed_before_it(what: str, scope: str, key: str, reached: bool) -> None:
+    """What is half signed has no grant that could be suspended: one signature would have brought it past the stop."""
+    land = signing.ground()
+    with service_transaction("test"):
+        Subject.objects.filter(key="model-a").update(provider="acme")
+        apply_register_subject(actor=world.ACTOR, key="model-b", kind="model", provider="other")
+        apply_register_benchmark(actor=world.ACTOR, key="another", title="Another")
+    register_system(actor=world.ACTOR, key="hr-archive", title="Archive", domain="hr", owner="hr")
+    if what == "agent":
+        land = land._replace(version=grants.agent(land))
+        world.judge_all()
+    if what == "suspended":
+        grant = signing.granted(land)
+        suspend_grant(actor=signing.actor_of(land.security), grant=grant, reason="a look is needed")
+        request = request_reinstatement(actor=signing.actor_of(land.asker), grant=grant.reload(), reason="looked at")
+    else:
+        request = signing.ask(land)
+    signing.sign(land.owner, request)
+    stop(land, scope, key)
+    if not reached:
+        assert signing.sign(land.security, request).completed
+        return
+    with pytest.raises(DossierChanged):
+        signing.sign(land.security, request)
+    assert request.reload().dossier.because == "changed: stops"
+    assert not signing.sign(land.security, request).completed
+    # Who knows of the stop may sign: it comes back by its quorum.
+    assert signing.sign(land.owner, request).completed
 
 
 @pytest.mark.parametrize(
