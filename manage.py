@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writegate's command line: `python manage.py help` lists the commands."""
 
+import importlib
 import os
 import sys
 
@@ -13,12 +14,13 @@ def main() -> int:
         print("Django is not installed in this Python; run `make setup`, then use .venv/bin/python", file=sys.stderr)
         return 1
 
-    from compliance import embedded, startup
+    from compliance import connections, embedded, startup, variables
 
     # Before settings are read: the server decides the addresses, and importing settings must never start a process.
     try:
         startup.prepare(sys.argv)
-    except embedded.CannotStartError as error:
+        importlib.import_module(os.environ["DJANGO_SETTINGS_MODULE"])
+    except (embedded.CannotStartError, connections.AddressRefusedError, variables.VariableRefusedError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     try:

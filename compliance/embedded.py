@@ -120,7 +120,11 @@ def start(data_dir: Path, *, throwaway: bool = False) -> EmbeddedServer:
 
     `throwaway` trades safety against crashes of the machine for speed: for tests. Raises `CannotStartError`.
     """
-    data_dir.mkdir(parents=True, exist_ok=True)
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        said = f"the data directory {data_dir} cannot be made: {error.strerror}; name another in WRITEGATE_DATA_DIR"
+        raise CannotStartError(said) from error
     account = _foreign_account()
     with _exclusive(data_dir):
         users = (data_dir / "postgres.users").open("ab")

@@ -14,6 +14,9 @@ examples:
   writegate verify trail.zip --key 'gate.example.org/ledger+1a2b3c4d+AZ…' --against checkpoint-of-march
   writegate verify entry-4711.tlog-proof --key ledger.key.pub
 
+Where it does not verify: keep the file as it is, and ask for another, by another road. Where that one does not either, somebody
+wrote past the service or signs another log: hand both files and the checkpoint that you hold to whoever answers for security.
+
 exit codes: 0 it verifies · 1 it does not · 2 it cannot be read, or the arguments are wrong
 """
 

@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -19,7 +19,12 @@ MAX_HELD_BYTES = 64 * 1024
 def run_verify(given: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     """Check a file; returns the exit code."""
     try:
-        report = _verify(given)
+        keys = keys_of(given.key)
+    except (Unreadable, OSError) as error:
+        print(f"refused: {error}", file=err)
+        return CANNOT_READ
+    try:
+        report = _verify(given, keys)
     except Unreadable as error:
         print(f"cannot read {given.file}: {error}", file=err)
         return CANNOT_READ
@@ -33,8 +38,7 @@ def run_verify(given: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     return VERIFIES if report.is_ok() else DOES_NOT_VERIFY
 
 
-def _verify(given: argparse.Namespace) -> Report:
-    keys = keys_of(given.key)
+def _verify(given: argparse.Namespace, keys: Sequence[VerifierKey]) -> Report:
     with given.file.open("rb") as stream:
         head = stream.read(len(HEADER))
         stream.seek(0)

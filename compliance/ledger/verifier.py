@@ -166,7 +166,8 @@ def _held(
     if held.origin != checkpoint.origin:
         report.add(Kind.FORKED, f"the checkpoint held is of another log, `{held.origin}`")
     elif held.size > checkpoint.size:
-        report.add(Kind.OLDER, f"the export's checkpoint covers {checkpoint.size} entries, and yours {held.size}")
+        said = f"the export's checkpoint covers {checkpoint.size} entries, and yours {held.size}: ask for an export made since"
+        report.add(Kind.OLDER, said)
     elif held.size == checkpoint.size and held.root != checkpoint.root:
         report.add(Kind.FORKED, f"two histories of {held.size} entries were signed: this is not the one you hold")
     return held

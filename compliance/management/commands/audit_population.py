@@ -12,7 +12,8 @@ DIFFERS = 1
 class Command(ExampleCommand):
     help = (
         "Count the rows of every governed table beside the ledger entries that tell of them, and name what differs. "
-        "Exit 1 where something does."
+        "Exit codes: 0 nothing differs, 1 something does: somebody wrote past the service. Keep the database as it is, and compare an "
+        "export (`writegate verify --against`) with a checkpoint that was kept elsewhere."
     )
     examples: ClassVar[str] = "  manage.py audit_population\n"
 
@@ -29,4 +30,7 @@ class Command(ExampleCommand):
         ]
         self.stdout.write(text_table(("TABLE", "ROWS", "TOLD OF", "RESULT"), rows))
         if any(line.differing for line in lines):
+            self.stderr.write(
+                "Rows and entries differ: somebody wrote past the service. `audit_population --help` says what to do."
+            )
             raise SystemExit(DIFFERS)

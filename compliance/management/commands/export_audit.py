@@ -21,7 +21,8 @@ SLICE_SECONDS = 2.0
 class Command(ExampleCommand):
     help = (
         "Export the audit trail as a zip that `writegate verify` checks offline. The file appears when it is whole. "
-        "The same range twice is the same file, as long as no name was erased in between."
+        "The same range twice is the same file, as long as no name was erased in between. "
+        "Exit codes: 0 done, 2 refused, and no file was written."
     )
     examples: ClassVar[str] = """\
   manage.py export_audit --out trail.zip
@@ -71,6 +72,8 @@ class Command(ExampleCommand):
         except BaseException:
             abandon_export(actor=actor, job=job)
             raise
+        if not job.entries:
+            self.stderr.write("No entry matches: is the action, actor or target written as the trail shows it?")
         self.stdout.write(
             f"{out}: {job.entries} entries up to {job.to_index}, under the checkpoint of {job.checkpoint.size}\n{job.file_digest}"
         )
