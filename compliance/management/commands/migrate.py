@@ -10,12 +10,10 @@ from compliance.privileges import grant_runtime_privileges
 
 
 class Command(migrate.Command):
-    help = "Bring the database up to date, as the owner role."
+    help = "Bring the database up to date, as the owner role: --database is owner unless said otherwise, in place of Django's default."
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        database = next(action for action in parser._actions if action.dest == "database")
-        database.help = "As which role: owner, unless said otherwise."
         parser.set_defaults(database="owner")
 
     def handle(self, *args: Any, **options: Any) -> None:
