@@ -15,7 +15,7 @@ from uuid import UUID
 from compliance.client.access_requests import RequestRefused, Task, file_request, read_task, wait_for
 from compliance.client.http import AddressRefused, NoAnswer, Reply, Server, parse_json
 from compliance.client.options import server_of
-from compliance.client.outcome import COULD_NOT, DONE, REFUSED, Refused, explain, plain
+from compliance.client.outcome import COULD_NOT, DONE, REFUSED, Refused, explain, plain, whole_seconds
 
 PATH = "/api/v1/requests"
 MAX_DENIAL_BYTES = 1024 * 1024
@@ -168,5 +168,5 @@ def _accept(reply: Reply, url: str, out: TextIO, err: TextIO) -> int:
     print(f"  {url}{PATH}/{uid}", file=out)
     expires = made.get("expires_at")
     if isinstance(expires, str):
-        print(f"  to be signed until {plain(expires)}", file=out)
+        print(f"  to be signed until {whole_seconds(expires)}", file=out)
     return DONE

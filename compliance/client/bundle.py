@@ -15,7 +15,7 @@ from compliance.client.answers import Answer, Question, cannot_tell
 from compliance.client.http import NOT_MODIFIED, AddressRefused, NoAnswer, Reply, Server
 from compliance.client.offline import Bundle, BundleRefused, Prove, read_file
 from compliance.client.options import server_of
-from compliance.client.outcome import COULD_NOT, DONE, REFUSED, Refused, counted, explain, plain
+from compliance.client.outcome import COULD_NOT, DONE, REFUSED, Refused, counted, explain, plain, whole_seconds
 from compliance.client.seen import Seen
 from compliance.client.verify import keys_of
 from compliance.ledger.findings import Unreadable
@@ -91,7 +91,7 @@ def run_verify_bundle(given: argparse.Namespace, out: TextIO, err: TextIO) -> in
         return VERIFIES
     print(f"verifies  {_told(bundle)}", file=out)
     for line in bundle.statement.lines:
-        print(plain(f"  {line.subject}@{line.version} may {line.action}, until {line.valid_until}"), file=out)
+        print(plain(f"  {line.subject}@{line.version} may {line.action}, until {whole_seconds(line.valid_until)}"), file=out)
     return VERIFIES
 
 

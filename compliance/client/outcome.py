@@ -1,5 +1,6 @@
 """What the commands that talk to a service end with, and how they say why not."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, TextIO
 
@@ -8,6 +9,9 @@ from compliance.client.http import Reply
 DONE, COULD_NOT, REFUSED = 0, 1, 2
 SHOWN_PROBLEMS = 50
 MAX_SHOWN = 500
+
+
+_PART_OF_SECOND = re.compile(r"(?<=\d)\.\d+(?=Z\Z)")
 
 
 class Refused(Exception):
@@ -39,6 +43,11 @@ def tell_findings(findings: object, err: TextIO, *, file: str = "") -> None:
 def plain(text: object) -> str:
     """Return a server's text fit for a terminal: what cannot be shown could also move the cursor."""
     return "".join(letter if letter.isprintable() else "�" for letter in str(text)[:MAX_SHOWN])
+
+
+def whole_seconds(text: object) -> str:
+    """Return an instant that a server wrote, without the part of a second, which nobody reads."""
+    return _PART_OF_SECOND.sub("", plain(text))
 
 
 def counted(number: int, word: str) -> str:

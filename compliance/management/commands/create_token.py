@@ -13,6 +13,7 @@ from evaluations.kernel.actor import person, system_job
 from evaluations.kernel.clock import now
 from evaluations.kernel.commands import ExampleCommand
 from evaluations.kernel.errors import InputRefused, Problem
+from policies.models import System
 
 DEFAULT_DAYS = 90
 
@@ -50,6 +51,9 @@ class Command(ExampleCommand):
             person=user.person,
             expires_at=now() + timedelta(days=options["days"]),
         )
+        named = {scope.partition(":")[2] for scope in made.token.scopes} - {""}
+        for key in sorted(named - set(System.objects.filter(key__in=named).values_list("key", flat=True))):
+            self.stderr.write(f"No system `{key}` is registered yet: until one is, the token does nothing there.")
         self.stdout.write(
             f"Token `{made.token.name}` of {user.email} with {', '.join(made.token.scopes)}, until {made.token.expires_at:%Y-%m-%d}. "
             f"It is shown this once: {made.secret}"

@@ -149,7 +149,7 @@ def test_a_form_that_is_not_whole_says_so_at_the_top_and_leads_to_the_place(land
         answer = signed_in(land.security).post(act(request, said), word(request, reason="", meaning="", text=""))
         top = answer.content.decode().partition('class="wg-columns"')[0]
         assert answer.status_code == 422
-        assert f'<a href="{place}">see below what is to be mended</a>' in top
+        assert f'<a class="wg-link" href="{place}">see below what is to be mended</a>' in top
     assert not request.sign_offs.exists()
 
 
