@@ -143,6 +143,7 @@ OF_GRANTS: Mapping[str, tuple[str, type[WaivableForm] | type[FileForm], Callable
     "waiver": ("Ask for a waiver", WaiverForm, request_waiver),
 }
 """What can be asked for a grant: the words, the form, the service."""
+NOTHING_TO_WAIVE = "No soft rule of its policies fails without a waiver: there is nothing to ask for."
 _ABOUT_GRANTS = {
     "renewal": "A successor takes over without a gap once it is signed. Its dossier shows what is different from the one before.",
     "reinstatement": "It comes back on a fresh dossier, until the end that it always had.",
@@ -214,6 +215,7 @@ class AskingPages:
             options: dict[str, Any] = {"initial": {"key": _key()}}
             if word == "waiver":
                 options["waivable"] = waivable_rules(request, grant.subject_version, systems, grant.actions)
+                page["nothing"] = "" if options["waivable"] else NOTHING_TO_WAIVE
             return self.form_page(request, kind(**options), **page)
         form = kind(request.POST)
         if form.is_valid():

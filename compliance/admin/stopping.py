@@ -100,7 +100,8 @@ class StoppingPages:
         """Ask for the scope; then show what it would stop and ask for a reason; on POST stop it and say how many it was."""
         if request.method == "POST":
             return self._stop(request)
-        if "scope" not in request.GET:
+        # A form without a choice comes with its key alone.
+        if not {"scope", "key"} & request.GET.keys():
             return self._stop_page(request, scope=ScopeForm())
         scope = ScopeForm(request.GET)
         if not scope.is_valid():

@@ -36,6 +36,8 @@ def test_what_is_not_registered_or_gives_no_reason_stops_nothing(land: Ground, s
     signing.granted(land)
     assert "No system is registered under this key" in text_of(security.get(STOP, {"scope": "system", "key": "hr-pord"}))
     assert security.post(STOP, {"scope": "all", "key": "", "order": "one", "reason": " "}).status_code == 422
+    unchosen = security.get(STOP, {"key": ""})
+    assert (unchosen.status_code, "This field is required" in text_of(unchosen)) == (422, True)
     assert Grant.objects.filter(status=GrantStatus.ACTIVE).count() == 1
 
 

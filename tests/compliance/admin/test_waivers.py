@@ -34,3 +34,11 @@ def test_accepting_a_risk_is_offered_only_where_rules_are_to_be_waived() -> None
     assert 'value="approved"' not in html
     assert "A waiver of it is asked for here." in html
     assert "a person looks at each write" in html
+
+
+def test_where_no_rule_is_to_be_waived_it_says_so_and_asks_for_nothing(land: signing.Ground) -> None:
+    grant = signing.granted(land)
+    answer = signed_in(land.asker).get(reverse("admin:compliance_signoffrequest_ask_waiver", args=[grant.pk]))
+    text = text_of(answer)
+    assert "No soft rule of its policies fails without a waiver" in text
+    assert "Why it is needed" not in text
