@@ -9,6 +9,8 @@ from compliance.client.http import Reply
 DONE, COULD_NOT, REFUSED = 0, 1, 2
 SHOWN_PROBLEMS = 50
 MAX_SHOWN = 500
+BODY_NAME = "request-body.json"
+"""What a service calls the body of a request, which whoever runs a command never saw."""
 
 
 _PART_OF_SECOND = re.compile(r"(?<=\d)\.\d+(?=Z\Z)")
@@ -24,7 +26,7 @@ def explain(reply: Reply, err: TextIO, *, what: str, file: str = "") -> int:
     `what` completes "could not …". The findings of a problem document are told one a line, about `file` where it names the body.
     """
     problem: Mapping[str, Any] = reply.value if isinstance(reply.value, dict) else {}
-    detail = plain(problem.get("detail") or "no reason was given")
+    detail = plain(problem.get("detail") or "no reason was given").removeprefix(f"{BODY_NAME}, ")
     print(f"{f'could not {what}' if reply.is_trouble else 'refused'}: {detail} (status {reply.status})", file=err)
     tell_findings(problem.get("problems"), err, file=file)
     if problem.get("request_id"):

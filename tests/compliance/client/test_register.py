@@ -76,6 +76,7 @@ class TestServer:
         code, out, err = run("register", directory, "--server", server, "--token-file", token)
         assert (code, out) == (2, "")
         assert "`models[1]`: no model `model-c`; did you mean `model-" in err
+        assert "request-body" not in err
         monkeypatch.setenv("WRITEGATE_TOKEN", "wg_wrong")
         code, out, err = run("register", directory, "--server", server)
         assert (code, out) == (2, "")
