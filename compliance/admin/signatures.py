@@ -6,7 +6,7 @@ from uuid import UUID
 
 from compliance.admin.sighted import person_reference
 from compliance.models import Dossier, RequestComment, Seat, SignOff, SignOffRequest
-from compliance.selectors.dossiers.base import EVIDENCE_SUBMITTER, POLICY_AUTHOR, REQUESTER, SOURCE_SUBMITTER
+from compliance.selectors.dossiers.base import EVIDENCE_SUBMITTER, NAME_SETTLER, POLICY_AUTHOR, REQUESTER, SOURCE_SUBMITTER
 from compliance.selectors.signers import (
     ACCOUNT_INACTIVE,
     NO_SECOND_FACTOR,
@@ -30,6 +30,7 @@ MEANING_MARKS = {
 REASON_WORDS: Mapping[str, str] = {
     REQUESTER: "asked for it",
     EVIDENCE_SUBMITTER: "submitted evidence that decides",
+    NAME_SETTLER: "settled whom a name in evidence that decides means",
     SOURCE_SUBMITTER: "stands behind what the source has handed in",
     POLICY_AUTHOR: "wrote the policy that judges",
     ACCOUNT_INACTIVE: "has no active account",

@@ -1,9 +1,11 @@
-"""Who wrote a policy version: everybody who proposed it, or saved or proposed a text on the way to it."""
+"""Who had a part in what decides: whoever wrote a policy version, submitted evidence, or said whom evidence is about."""
 
 from collections.abc import Collection
+from typing import NamedTuple
 
-from django.db.models import Exists, OuterRef
+from django.db.models import CharField, Exists, OuterRef, Q, Value
 
+from evaluations.models import AliasAssignment, Evidence, SubjectVersion, SubjectVersionMember
 from policies.models import Policy, PolicyActivation, PolicyDraft, PolicyVersion
 
 
@@ -39,3 +41,27 @@ def authors_of(versions: Collection[PolicyVersion]) -> set[str]:
             and (digest == version.digest or ((begun is None or saved_at > begun) and saved_at <= version.recorded_at))
         )
     return authors
+
+
+class Vouching(NamedTuple):
+    """Who stands behind evidence, as rows cite actors: who submitted it, and who settled that its names mean the subject."""
+
+    submitters: set[str]
+    settlers: set[str]
+
+
+def behind_evidence(uids: Collection[str], version: SubjectVersion) -> Vouching:
+    """Return who stands behind pieces of evidence about a subject version and what it reaches; one query.
+
+    A name settled makes evidence count for somebody as much as handing it in does, and one person alone settles it.
+    """
+    rows = Evidence.objects.filter(uid__in=uids).order_by()
+    reached = SubjectVersionMember.objects.filter(version=version).values("member")
+    meant = AliasAssignment.objects.filter(Q(subject_version=version) | Q(subject_version__in=reached)).order_by()
+    named = meant.filter(name_as_written__in=rows.values("subject_as_written"))
+    part = {word: Value(word, output_field=CharField()) for word in Vouching._fields}
+    found = rows.values_list(part["submitters"], "submitted_by").union(named.values_list(part["settlers"], "assigned_by"))
+    held: dict[str, set[str]] = {word: set() for word in Vouching._fields}
+    for word, reference in found:
+        held[word].add(reference)
+    return Vouching(**held)

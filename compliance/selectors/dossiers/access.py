@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from compliance.models import Grant, SignOffRequest, Waiver
-from compliance.selectors.authors import authors_of
+from compliance.selectors.authors import authors_of, behind_evidence
 from compliance.selectors.dossiers.base import Built, Obstacle, close_dossier, excluded_people, requester_facts
 from compliance.selectors.dossiers.stops import stops_over, with_stops
 from compliance.selectors.proposals import AccessProposal, AskedWaiver, shown_instant
@@ -67,10 +67,9 @@ def build_access_dossier(request: SignOffRequest, *, at: datetime) -> Built:
     )
     quorum = unite([item.applied.compiled.sign_offs for item in judged if item.applied.compiled.sign_offs is not None])
     uids = {uid for item in judged if item.core for rule in item.core["rules"] for uid in deciding_of(rule)}
-    submitters = Evidence.objects.filter(uid__in=uids).order_by().values_list("submitted_by", flat=True).distinct()
-    excluded = excluded_people(
-        request, quorum, submitters=submitters, authors=authors_of({item.applied.version for item in judged})
-    )
+    submitters, settlers = behind_evidence(uids, version)
+    authors = authors_of({item.applied.version for item in judged})
+    excluded = excluded_people(request, quorum, submitters=submitters, settlers=settlers, authors=authors)
     documents = [item.standing.verdict.facts_id for item in judged if item.standing]
     facts = dict(FactsDocument.objects.filter(pk__in=documents).values_list("pk", "digest"))
     previous = request.grant

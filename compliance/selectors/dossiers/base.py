@@ -18,6 +18,8 @@ from policies.models import System
 
 FORMAT = "writegate-dossier/1"
 REQUESTER, EVIDENCE_SUBMITTER, POLICY_AUTHOR = "requester", "evidence_submitter", "policy_author"
+NAME_SETTLER = "name_settler"
+"""Whoever settled that a name in such evidence means the subject: part of what the exclusion of `evidence_submitter` bars."""
 SOURCE_SUBMITTER = "source_submitter"
 """Whoever stands behind what a source has handed in. No policy speaks of it: the trust in a source is judged by none."""
 
@@ -124,17 +126,20 @@ def excluded_people(
     quorum: SignOffs,
     *,
     submitters: Iterable[str] = (),
+    settlers: Iterable[str] = (),
     authors: Iterable[str] = (),
     behind_source: Iterable[str] = (),
 ) -> dict[UUID, str]:
     """Return who had a part in what is signed, and which. The requester always did, whatever the policy says, and so did whoever asked
     for the grant that it is about.
 
-    `submitters`, `authors` and `behind_source` are references to actors as rows cite them; for a token the person behind it is meant.
+    `submitters`, `settlers`, `authors` and `behind_source` are references to actors as rows cite them; for a token the person behind
+    it is meant.
     """
     parts = {
         SOURCE_SUBMITTER: set(behind_source),
         EVIDENCE_SUBMITTER: set(submitters) if EVIDENCE_SUBMITTER in quorum.exclude else set(),
+        NAME_SETTLER: set(settlers) if EVIDENCE_SUBMITTER in quorum.exclude else set(),
         POLICY_AUTHOR: set(authors) if POLICY_AUTHOR in quorum.exclude else set(),
     }
     people = people_behind(set().union(*parts.values()))

@@ -10,12 +10,13 @@ from compliance.selectors.naming import touched_by
 from compliance.services.idempotency import IdempotencyKeyReused
 from compliance.services.naming import NameMoved, settle_name
 from compliance.services.registrations import RoleMissing
+from compliance.services.sign_offs import SignerNotEligible
 from compliance.vocabulary import Role
 from evaluations.kernel.errors import InputRefused
 from evaluations.models import AliasAssignment, Source
 from evaluations.selectors.names import find_waiting_names
 from policies.models import Verdict
-from tests.support import signing, world
+from tests.support import grants, signing, world
 
 LATER = {"status": "complete", "ended_at": "2026-11-20T00:00:00Z"}
 
@@ -53,6 +54,24 @@ class TestSettling:
         world.submit(world.submission("x"))
         source = Source.objects.get(key="lab")
         assert settle("x", mine, source=source).assignment.source == source
+
+    @pytest.mark.parametrize("what", ["model", "agent"])
+    def test_whoever_settled_a_name_signs_for_nobody_whom_its_evidence_clears(self, what: str) -> None:
+        """One person says whom a name means: hers would be the word that clears, and a signature beside it."""
+        land = signing.ground("70")
+        eve = signing.human("Eve Both", Role.EVIDENCE_STEWARD, Role.SECURITY, team="sec")
+        other = signing.human("Stella Other", Role.EVIDENCE_STEWARD, Role.SECURITY, team="sec")
+        world.submit(world.submission("A (high)", world.observation("91"), run=LATER), "high.json")
+        settle("unheard of", land.version, actor=signing.actor_of(other))
+        settle("A (high)", land.version, actor=signing.actor_of(eve))
+        if what == "agent":
+            land = land._replace(version=grants.agent(land))
+        world.judge_all()
+        request = signing.ask(land)
+        with pytest.raises(SignerNotEligible, match="name_settler"):
+            signing.sign(eve, request)
+        signing.sign(land.owner, request)
+        assert signing.sign(other, request).completed
 
     @pytest.mark.parametrize("role", [Role.REQUESTER, Role.SECURITY, Role.AUDITOR])
     def test_another_role_is_refused(self, role: Role) -> None:
