@@ -4,6 +4,7 @@ The judge of decisions says what is on it. A bundle is stored and handed out aga
 it, up to half of its life; a revocation that is committed is in the next one. Every bundle that goes out has an entry first.
 """
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from compliance.ledger.offline import (
     lines_digest,
     read_instant,
     sign_payload,
+    write_instant,
     write_statement,
 )
 from compliance.models import OfflineBundle, ServiceToken
@@ -120,8 +122,8 @@ def hand_out_bundle(*, actor: Actor, bundle: OfflineBundle, form: str, request_i
     payload, signature = found
     keys = keyring()
     trusted = [key.verifier for key in (keys.current, *keys.previous)]
-    if _digest(payload) != bundle.digest or not is_signed(payload, signature, trusted):
-        raise BundleNotOurs("what is stored as the bundle was not written by the gate; ask the gate itself")
+    if _digest(payload) != bundle.digest or not is_signed(payload, signature, trusted) or _names(payload) != _stated(bundle):
+        raise BundleNotOurs("what is stored as the bundle was not written there by the gate; ask the gate itself")
     audit.record(
         audit.Event(
             action=HANDED_OUT,
@@ -133,6 +135,17 @@ def hand_out_bundle(*, actor: Actor, bundle: OfflineBundle, form: str, request_i
         )
     )
     return payload
+
+
+def _names(payload: bytes) -> Sequence[str | int]:
+    """Return the system, serial and instants of a payload that is signed: another's, or an older one, is signed as well."""
+    told = json.loads(payload)["predicate"]
+    return [told[name] for name in ("system", "serial", "issued_at", "expires_at")]
+
+
+def _stated(bundle: OfflineBundle) -> Sequence[str | int]:
+    """Return the same as the row of a bundle states it."""
+    return [bundle.system.key, bundle.serial, write_instant(bundle.issued_at), write_instant(bundle.expires_at)]
 
 
 def _digest(payload: bytes) -> str:

@@ -127,6 +127,24 @@ def test_what_cannot_be_recorded_does_not_go_out(point: Api, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("path", [JSON, ARCHIVE])
+def test_the_list_of_another_system_goes_out_for_none(path: str, land: signing.Ground, opa_key: None) -> None:
+    """It is signed as this one is, and would be recorded as handed out for it."""
+    signing.granted(land)
+    point = as_token(land.asker, "decide")
+    register_system(actor=world.ACTOR, key="it-prod", title="IT", domain="hr", owner="hr")
+    for key in ("hr-prod", "it-prod"):
+        assert get(point, path.replace("hr-prod", key)).status_code == 200
+    other, entries = OfflineBundle.objects.get(system__key="hr-prod"), handed_out()
+    with service_transaction("store_bundle"):
+        OfflineBundle.objects.filter(system__key="it-prod").update(
+            payload=other.payload, signature=other.signature, digest=other.digest
+        )
+    answer = get(point, path.replace("hr-prod", "it-prod"))
+    assert (answer.status_code, answer.json()["code"]) == (503, "offline_bundle_not_ours")
+    assert handed_out() == entries
+
+
+@pytest.mark.parametrize("path", [JSON, ARCHIVE])
 @pytest.mark.parametrize("told", ["all", "the payload alone"])
 def test_what_somebody_wrote_in_its_place_is_not_signed(
     path: str, told: str, land: signing.Ground, point: Api, opa_key: None
