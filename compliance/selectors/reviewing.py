@@ -11,7 +11,7 @@ from django.db.models import Count, Exists, OuterRef, Q
 
 from compliance.models import Grant, GrantSystem, LedgerEntry, Person, Seat, SignOffRequest
 from compliance.selectors.access import all_live_roles
-from compliance.selectors.dossiers.access import Judged, judge_applied
+from compliance.selectors.dossiers.access import Judged, deciding_of, judge_applied
 from compliance.selectors.dossiers.base import person_facts
 from compliance.selectors.proposals import plain_value
 from compliance.selectors.waivers import live_waivers
@@ -270,7 +270,7 @@ class _Reader:
 
     def _rulings(self, signed: Mapping[int, Mapping[Any, Signed]]) -> dict[int, tuple[str, ...]]:
         rested = {
-            pk: {uid for held in places.values() for rule in held.core["rules"] for uid in rule["deciding"]}
+            pk: {uid for held in places.values() for rule in held.core["rules"] for uid in deciding_of(rule)}
             for pk, places in signed.items()
         }
         ruled: defaultdict[str, list[tuple[datetime, str]]] = defaultdict(list)

@@ -138,6 +138,18 @@ class TestEvidence:
         assert grant.reload().status == GrantStatus.ACTIVE
         assert DriftNotice.objects.get().cause == "evidence_retracted"
 
+    def test_what_only_a_part_of_a_rule_rests_on_is_named_too(self) -> None:
+        land = signing.ground("91")
+        world.harm("model-a")
+        either = "any_of: [{evidence: refusal, at_least: 80}, {evidence: harm, at_most: 5}]"
+        text = bytes(land.policy.text).decode().replace("evidence: refusal, at_least: 80", either)
+        world.activate(world.propose_text(text.replace("  rules:", f"{signing.HARM}  rules:").encode()))
+        world.judge_all()
+        signing.granted(land)
+        retract(Evidence.objects.latest("id"))
+        assert review(land) == Reviewed(1, 0, 1)
+        assert DriftNotice.objects.get().cause == "evidence_retracted"
+
     def test_what_has_aged_out_suspends(self, monkeypatch) -> None:
         land = signing.ground("91", age=60)
         grant = signing.granted(land)
