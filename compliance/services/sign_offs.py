@@ -12,6 +12,7 @@ from compliance.selectors.dossiers.build import build_dossier
 from compliance.selectors.signers import ACCOUNT_INACTIVE, QuorumState, after_sign_off, read_quorum
 from compliance.services.administration import apply_refuse_reader
 from compliance.services.completion import apply_complete
+from compliance.services.grants import apply_moves
 from compliance.services.idempotency import apply_first_time
 from compliance.services.notices import apply_tell_request, apply_want_signatures, question_of
 from compliance.services.proofs import apply_hold_people, require_proof
@@ -25,7 +26,8 @@ from compliance.services.requests import (
     expired,
     person_behind,
 )
-from compliance.vocabulary import Meaning, NoticeKind, RequestKind, RequestStatus
+from compliance.services.stopping import apply_tell_suspended
+from compliance.vocabulary import Cause, GrantMove, Meaning, NoticeKind, RequestKind, RequestStatus
 from evaluations.kernel import audit
 from evaluations.kernel.actor import Actor, ActorKind
 from evaluations.kernel.canonical import digest_of
@@ -203,6 +205,7 @@ def give_sign_off(
     state = after_sign_off(before, built, sign_off)
     if state.assessment.rejected_by:
         apply_close_request(actor=actor, request=held, status=RequestStatus.REJECTED, because=said, at=at, request_id=request_id)
+        _apply_end_break_glass(actor, held, said, at, request_id)
         _tell_decided(held.reload(), built, at)
         return Signed(sign_off, state, completed=False)
     if state.assessment.met:
@@ -279,6 +282,23 @@ def withdraw_request(
     held = apply_lock_open(request, at=at)
     apply_close_request(actor=actor, request=held, status=RequestStatus.WITHDRAWN, because=said, at=at, request_id=request_id)
     return held.reload()
+
+
+def _apply_end_break_glass(actor: Actor, request: SignOffRequest, because: str, at: datetime, request_id: str) -> None:
+    """End a break-glass whose review was rejected, where it is still open: the gate says no longer yes to what people refused."""
+    grant = request.grant
+    if request.kind != RequestKind.BREAK_GLASS_REVIEW or grant is None or grant.ends_at <= at:
+        return
+    events = apply_moves(
+        actor=actor,
+        grants=[grant],
+        move=GrantMove.REVOKED,
+        cause=Cause.TAKEN_BACK,
+        at=at,
+        detail={"reason": because, "review": str(request.uid)},
+        request_id=request_id,
+    )
+    apply_tell_suspended(events=events, at=at)
 
 
 def _given_before(request: SignOffRequest, account: User, at: datetime) -> Signed:

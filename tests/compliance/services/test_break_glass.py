@@ -44,6 +44,18 @@ def record(action: str) -> dict:
     return json.loads(bytes(LedgerEntry.objects.get(action=action).content))
 
 
+def test_a_review_that_is_rejected_ends_what_is_still_open() -> None:
+    """The gate went on saying yes to what a reviewer had refused, up to the end."""
+    land = signing.ground("53.9")
+    grant, review = grants.glass(land)
+    signing.sign(land.owner, review, Meaning.REJECTED, reason="nothing stands still")
+    event = grant.events.get(move="revoked")
+    assert (grant.reload().status, event.cause) == (GrantStatus.REVOKED, "taken_back")
+    assert event.detail == {"reason": "nothing stands still", "review": str(review.uid)}
+    assert record("grant.revoked")["new"]["review"] == str(review.uid)
+    assert grants.told(NoticeKind.GRANT_SUSPENDED) == grants.people(land.security, land.owner)
+
+
 def test_it_is_open_at_once_told_recorded_and_to_be_reviewed() -> None:
     land = signing.ground("53.9")
     admin = grants.administrator()
