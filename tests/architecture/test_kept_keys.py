@@ -35,7 +35,11 @@ MOVED = {
     ),
     "compliance_servicetoken": (
         "last_used_at = now()",
-        ("person_id = (SELECT max(person_id::text)::uuid FROM compliance_user)", "token_digest = 'x'", "scopes = '{decide}'"),
+        (
+            "person_id = (SELECT u.person_id FROM compliance_user u WHERE u.person_id <> compliance_servicetoken.person_id LIMIT 1)",
+            "token_digest = 'x'",
+            "scopes = '{decide}'",
+        ),
     ),
     "compliance_signinghold": (
         "lifted_by = 'person:x', lifted_at = now()",

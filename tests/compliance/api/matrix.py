@@ -18,7 +18,17 @@ from django.urls import URLPattern, get_resolver, path
 
 from compliance.api.authzen import limits
 from compliance.api.authzen.doors import DOORS, PREFIX, TASK_ADDRESSES
-from compliance.models import Decision, Grant, LedgerEntry, RoleMembership, RoutingInventory, SignOffRequest, User, Waiver
+from compliance.models import (
+    Decision,
+    Grant,
+    LedgerEntry,
+    RoleMembership,
+    RoutingInventory,
+    ServiceToken,
+    SignOffRequest,
+    User,
+    Waiver,
+)
 from compliance.selectors.history import version_of_grant
 from compliance.selectors.naming import touched_by
 from compliance.selectors.proposals import AskedWaiver
@@ -275,10 +285,10 @@ def _page_value(endpoint: Endpoint, name: str, scene: Scene, side: str) -> Any:
         return 1
     account = scene.people["requester"]
     if parts[2] == "person" and name in ("person", "pk"):
-        membership = RoleMembership.objects.get(person=account.person)
         if name == "person" or "give-role" in parts:
             return account.person_id
-        return membership.pk if "end-role" in parts else account.pk
+        held = {"end-role": RoleMembership, "revoke-token": ServiceToken}.get(parts[4])
+        return account.pk if held is None else held.objects.filter(person=account.person)[0].pk
     if "ask" in parts:
         about = {"activation": PolicyVersion, "ruling": Evidence, "dispute": Evidence}.get(parts[4])
         return scene.grants[side].pk if about is None else about.objects.order_by("pk")[0].pk

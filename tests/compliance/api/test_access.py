@@ -94,8 +94,9 @@ def test_a_role_counts_only_while_it_is_held(world: World) -> None:
     with service_transaction("tests"):
         RoleMembership.objects.filter(person=user.person).update(ends_at=now())
     assert signed_in("bob@example.org").send(evidence_body("1")).status_code == 403
+    begins = now() + timedelta(hours=1)
     with service_transaction("tests"):
-        RoleMembership.objects.filter(person=user.person).update(ends_at=None, starts_at=now() + timedelta(hours=1))
+        RoleMembership.objects.create(person=user.person, role=Role.EVIDENCE_STEWARD, given_by="person:x", starts_at=begins)
     assert signed_in("bob@example.org").send(evidence_body("1")).status_code == 403
 
 

@@ -77,10 +77,14 @@ def test_an_auditor_who_may_not_use_the_console_reads_nothing_by_session(world: 
 def test_a_token_reads_the_trail_only_while_its_person_holds_the_role(world: World, api: Api) -> None:
     for path in trail_addresses(world):
         assert get(api, path).status_code == 200, path
-    held = RoleMembership.objects.filter(person=world.user.person, role=Role.AUDITOR)
-    for change in ({"ends_at": now()}, {"ends_at": None, "starts_at": now() + timedelta(hours=1)}):
+    held, auditor = RoleMembership.objects, {"person": world.user.person, "role": Role.AUDITOR}
+    changes = (
+        lambda: held.filter(**auditor).update(ends_at=now()),
+        lambda: held.create(**auditor, given_by="person:x", starts_at=now() + timedelta(hours=1)),
+    )
+    for change in changes:
         with service_transaction("tests"):
-            held.update(**change)
+            change()
         assert api.get("subjects").status_code == 200
         for path in trail_addresses(world):
             assert (get(api, path).status_code, get(api, path).json()["code"]) == (403, "role_missing"), path
