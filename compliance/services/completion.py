@@ -80,11 +80,16 @@ def _make_grant(done: Completed) -> None:
 
 
 def _reinstate(done: Completed) -> None:
-    apply_carry_on(actor=done.actor, grant=_grant_of(done), move=GrantMove.REINSTATED, dossier=done.dossier, at=done.at)
+    _carry_on(done, GrantMove.REINSTATED)
 
 
 def _recertify(done: Completed) -> None:
-    apply_carry_on(actor=done.actor, grant=_grant_of(done), move=GrantMove.RECERTIFIED, dossier=done.dossier, at=done.at)
+    _carry_on(done, GrantMove.RECERTIFIED)
+
+
+def _carry_on(done: Completed, move: GrantMove) -> None:
+    terms = done.built.value["terms"]
+    apply_carry_on(actor=done.actor, grant=_grant_of(done), move=move, dossier=done.dossier, terms=terms, at=done.at)
 
 
 def _waive_alone(done: Completed) -> None:

@@ -246,9 +246,15 @@ def _insert_events(events: Sequence[GrantEvent]) -> None:
     )
 
 
-def apply_carry_on(*, actor: Actor, grant: Grant, move: GrantMove, dossier: Dossier, at: datetime) -> Grant:
-    """Bring a suspended grant back, or certify an active one anew, on a fresh dossier, inside an open service transaction."""
-    recertify_by = min(at + timedelta(days=grant.recertify_every_days or 0), grant.ends_at)
+def apply_carry_on(
+    *, actor: Actor, grant: Grant, move: GrantMove, dossier: Dossier, terms: Mapping[str, Any], at: datetime
+) -> Grant:
+    """Bring a suspended grant back, or certify an active one anew, on a fresh dossier, inside an open service transaction.
+
+    `terms` are the dossier's: where they have grown stricter, the next certification is due by them.
+    """
+    days = min(grant.recertify_every_days or 0, terms["recertify_every_days"])
+    recertify_by = min(at + timedelta(days=days), grant.ends_at)
     moved = apply_moves(
         actor=actor, grants=[grant], move=move, cause=Cause.SIGNED, at=at, dossier=dossier, recertify_by=recertify_by
     )

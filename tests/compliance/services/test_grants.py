@@ -1,15 +1,16 @@
 """Grants: made, moved and ended, each move one event with its cause."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import DatabaseError
 
-from compliance.models import Grant, GrantEvent
+from compliance.models import Grant, GrantEvent, SignOffRequest
 from compliance.selectors.grants import standing_of, with_standing
-from compliance.services.filing import request_recertification, request_renewal
+from compliance.services.filing import request_recertification, request_reinstatement, request_renewal
 from compliance.services.grants import apply_moves
-from compliance.services.stopping import revoke_grant
+from compliance.services.stopping import revoke_grant, suspend_grant
 from compliance.services.sweeping import sweep
 from compliance.signals import grants_to_review
 from compliance.vocabulary import Cause, EffectiveStatus, GrantMove, GrantStatus
@@ -64,6 +65,22 @@ def test_a_certification_counts_until_the_next_date_and_never_beyond_the_end() -
     event = grant.events.get(move="recertified")
     assert first < event.recertify_by == grant.recertify_by <= grant.ends_at
     assert event.dossier_id == grant.dossier_id == request.reload().dossier_id
+
+
+@pytest.mark.parametrize("ask", [request_recertification, request_reinstatement])
+def test_what_is_certified_anew_keeps_to_the_terms_that_are_signed(ask: Callable[..., SignOffRequest]) -> None:
+    """A policy that asks more often by now is shown to those who sign, and binds what they sign."""
+    land = signing.ground()
+    grant = signing.granted(land, days=80)
+    text = bytes(land.policy.text).decode().replace("recertify_every_days: 30", "recertify_every_days: 7")
+    world.activate(world.propose_text(text.encode()))
+    world.judge_all()
+    if ask is request_reinstatement:
+        suspend_grant(actor=signing.actor_of(land.security), grant=grant, reason="a look is needed")
+    request = ask(actor=signing.actor_of(land.asker), grant=grant.reload(), reason="looked at it anew")
+    signing.sign(land.owner, request)
+    signing.sign(land.security, request)
+    assert timedelta(days=6) < grant.reload().recertify_by - now() <= timedelta(days=7)
 
 
 def test_a_grant_that_was_made_or_came_back_is_looked_at_once_more(django_capture_on_commit_callbacks) -> None:
