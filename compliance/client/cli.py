@@ -8,6 +8,7 @@ Of all others: 0 done · 1 the server could not be reached or is in trouble · 2
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -48,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_verify(commands)
     _add_check(commands)
@@ -57,6 +59,13 @@ def _parser() -> argparse.ArgumentParser:
     _add_push(commands)
     _add_request(commands)
     return parser
+
+
+def _version() -> str:
+    try:
+        return version("writegate")
+    except PackageNotFoundError:
+        return "of a checkout that is not installed"
 
 
 def _add(commands: Any, name: str, run: Run, *, told: str, description: str, epilog: str) -> argparse.ArgumentParser:

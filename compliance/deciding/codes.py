@@ -110,7 +110,9 @@ _SENTENCES: Mapping[Code, Callable[[Mapping[str, Any]], str]] = {
     Code.UNKNOWN_RESOURCE_TYPE: lambda d: f"resources of the type `{d['type']}` are not known; ask about a `system`",
     Code.UNKNOWN_SYSTEM: lambda d: f"no system `{d['system']}` is registered",
     Code.UNKNOWN_SUBJECT: lambda d: f"no subject or alias `{d['subject']}` is registered",
-    Code.OTHER_KIND: lambda d: f"`{d['subject']}` is registered as a {d['kind']}, not as what was asked about: {d['asked']}",
+    Code.OTHER_KIND: lambda d: (
+        f"`{d['subject']}` is registered as a {d['kind']}, and was asked about as: {d['asked']}; name the type `{d['kind']}`"
+    ),
     Code.UNKNOWN_FINGERPRINT: lambda d: f"no version of `{d['subject']}` has this fingerprint: register what runs",
     Code.ALIAS_NOW_POINTS_TO: lambda d: f"the alias `{d['alias']}` now means {d['now']}, no longer {d['before']}",
     Code.ALIAS_WITHDRAWN: lambda d: f"the alias `{d['alias']}` was withdrawn: it means nobody",

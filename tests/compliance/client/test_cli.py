@@ -5,11 +5,13 @@ import json
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import PackageNotFoundError
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from compliance.client import cli
 from compliance.client.cli import main
 from compliance.ledger.merkle import inclusion_path, leaf_hash, nodes_of, tree_root
 from compliance.ledger.note import CheckpointText, SignerKey, sign_note
@@ -162,3 +164,15 @@ def test_it_loads_nothing_but_the_standard_library_and_cryptography(base_distrib
     done = alone(base_distribution, code)
     assert done.returncode == 0, done.stderr
     assert {name for name in done.stdout.split() if not name.startswith("_")} == {"compliance", "cryptography", "evaluations"}
+
+
+def _unknown(name: str) -> str:
+    raise PackageNotFoundError(name)
+
+
+def test_it_says_which_version_it_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for known, shown in ((lambda _: "1.2.3", "writegate 1.2.3"), (_unknown, "writegate of a checkout that is not installed")):
+        monkeypatch.setattr(cli, "version", known)
+        with pytest.raises(SystemExit) as ended:
+            run("--version")
+        assert (ended.value.code, capsys.readouterr().out.strip()) == (0, shown)
