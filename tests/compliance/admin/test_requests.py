@@ -15,7 +15,9 @@ from django.utils.html import strip_tags
 from compliance.models import Grant, LedgerEntry, RequestComment, SignOffRequest, User
 from compliance.models.signing_in import session_digest
 from compliance.services.filing import request_renewal
+from compliance.services.sign_offs import refresh_dossier
 from compliance.services.signing_in import record_reauthentication
+from compliance.services.stopping import stop_grants, suspend_grant
 from compliance.vocabulary import Meaning, RequestKind, RequestStatus, Role
 from evaluations.kernel.clock import now
 from tests.support import signing, world
@@ -276,6 +278,18 @@ def test_the_bytes_that_are_signed_can_be_taken_away(land: Ground) -> None:
 
 
 @pytest.mark.slow
+def test_who_signs_reads_that_access_was_taken_away_since_it_was_asked_for(land: Ground) -> None:
+    grant = signing.granted(land, days=20)
+    by = signing.actor_of(land.security)
+    asked = request_renewal(actor=signing.actor_of(land.asker), grant=grant, ends_at=now() + timedelta(days=60), reason="needed")
+    suspend_grant(actor=by, grant=grant, reason="a look is needed")
+    stop_grants(actor=by, scope="system", key="hr-prod", reason="it <b>leaks</b>")
+    refresh_dossier(actor=by, request=asked)
+    shown = signed_in(land.owner).get(page(asked)).content.decode()
+    assert "is suspended: taken back by a person" in shown
+    assert "system hr-prod, since this was asked for: it &lt;b&gt;leaks&lt;/b&gt;" in shown
+
+
 def test_each_page_makes_the_queries_that_the_baseline_states(land: Ground) -> None:
     request = signing.ask(land)
     signing.sign(land.owner, request)
