@@ -10,6 +10,7 @@ from django.conf import settings
 from compliance.selectors.drift import policies_of
 from compliance.selectors.replays import sampled_verdict_ids
 from compliance.selectors.reviewing import subject_versions_at, subject_versions_of
+from compliance.selectors.routing import ROUTE_CHECK
 from compliance.services import delivery, drift, exports, reminders, replays, sealing, silence, sweeping, unreadable, uploads
 from compliance.services.beats import record_beat
 from compliance.services.routing import reconcile_routes as hold_routes_against_grants
@@ -162,7 +163,7 @@ def review_due_grants(self: Any, after: int = 0) -> dict[str, int]:
 @shared_task(bind=True)
 def reconcile_routes(self: Any) -> int:
     """Hold what gateways serve against what is cleared now. Returns of how many paths people were told."""
-    return hold_routes_against_grants(actor=system_job("route-check", task_id=str(self.request.id or ""))).told
+    return hold_routes_against_grants(actor=system_job(ROUTE_CHECK, task_id=str(self.request.id or ""))).told
 
 
 @shared_task(bind=True)

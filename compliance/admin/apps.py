@@ -17,6 +17,7 @@ PAGES = (
     "grants",
     "waivers",
     "verdicts",
+    "routing",
     "resting",
     "impact",
     "names",

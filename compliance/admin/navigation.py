@@ -53,6 +53,7 @@ _GROUPS: Sequence[tuple[str, Sequence[tuple[str, str, str]]]] = (
         (
             ("Subjects", "admin:evaluations_subject_changelist", "smart_toy"),
             ("Subject versions", "admin:evaluations_subjectversion_changelist", "fingerprint"),
+            ("Routes", "admin:compliance_routinginventory_changelist", "alt_route"),
             ("Names as written", "admin:evaluations_aliasassignment_changelist", "label"),
         ),
     ),

@@ -12,6 +12,7 @@ from compliance.models import (
     Grant,
     OutboxMessage,
     Person,
+    RoutingInventory,
     ServiceToken,
     SignOffRequest,
     Team,
@@ -79,6 +80,7 @@ TARGETS: Mapping[str, Finder] = {
     "policy_version": _by_two(PolicyVersion, "policy__name", "number"),
     "refresh_run": _by_uuid(RefreshRun, "uid"),
     "request": _by_uuid(SignOffRequest, "uid"),
+    "routing_inventory": _by_uuid(RoutingInventory, "uid"),
     "source": _by(Source, "key"),
     "subject": _by(Subject, "key"),
     "subject_version": _by_two(SubjectVersion, "subject__key", "number"),
@@ -108,7 +110,7 @@ DIGESTS: Mapping[str, Finder] = {
 }
 """How entries name the digests they rest on. The others are of parts of the target itself."""
 
-_CUT = {PolicyVersion: ("text", "resolved"), SubjectVersion: ("pin",), Verdict: ("core",)}
+_CUT = {PolicyVersion: ("text", "resolved"), RoutingInventory: ("content",), SubjectVersion: ("pin",), Verdict: ("core",)}
 _NAMED = {
     BenchmarkVersion: ("benchmark",),
     Evidence: ("document",),

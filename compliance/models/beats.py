@@ -6,7 +6,7 @@ from evaluations.kernel.models import State
 
 
 class ServiceBeat(State):
-    """State. When a background service was last heard of; moved by the beat task alone, and not audited: it decides nothing."""
+    """State. When a background service was last heard of, or a check last ran; not audited, since it decides nothing."""
 
     name = models.CharField(max_length=40, unique=True)
     beat_at = models.DateTimeField()

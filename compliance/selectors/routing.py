@@ -21,6 +21,8 @@ from policies.models import System
 
 DEFAULT_NAME = LITELLM
 """The gateway that is meant where none is named, and no file at hand says otherwise."""
+ROUTE_CHECK = "route-check"
+"""Who reconciles on time, and the sign of life of it."""
 BESIDE = "route/"
 """Before the key of a route whose name belongs to a model or an agent."""
 
@@ -154,10 +156,15 @@ def plain_report(inventory: RoutingInventory, at: datetime) -> tuple[RouteReport
     )
 
 
+def cleared_systems(sight: Sight) -> QuerySet[System]:
+    """Return the systems of which somebody may learn what has a grant: who sees everything, and the team that owns them."""
+    rows = System.objects.all() if sight.everything else System.objects.filter(owner__in=sight.teams).exclude(owner="")
+    return rows if sight.systems is None else rows.filter(key__in=sight.systems)
+
+
 def sees_clearance(sight: Sight, system: System) -> bool:
-    """True where somebody may learn what has a grant for a system: who sees everything, and the team that owns it."""
-    narrowed = sight.systems is not None and system.key not in sight.systems
-    return not narrowed and (sight.everything or (bool(system.owner) and system.owner in sight.teams))
+    """True where somebody may learn what has a grant for a system."""
+    return cleared_systems(sight).filter(pk=system.pk).exists()
 
 
 def route_keys(names: Collection[str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from django.db import connection
 
 from compliance.models import RoutingInventory
 from compliance.selectors.routing import (
+    ROUTE_CHECK,
     Served,
     newest_inventories,
     newest_inventory,
@@ -22,6 +23,7 @@ from compliance.selectors.routing import (
     served_by,
 )
 from compliance.selectors.running import running_version
+from compliance.services.beats import record_beat
 from compliance.services.idempotency import IdempotencyKeyReused, apply_claim_key, apply_use_key
 from compliance.services.registrations import RoleMissing
 from compliance.services.route_drift import apply_tell_of_routes
@@ -81,8 +83,7 @@ def import_routes(
     """
     if name is not None:
         check_key(name, field="name")
-    if SubjectKind.ROUTE not in kinds:
-        raise RoleMissing("no role of yours may register a route")
+    _refuse_kinds(kinds)
     document = read_routing(body, filename=filename)
     name = name or form_of(document)
     content = canonical_bytes(document)
@@ -131,14 +132,20 @@ def _once_each(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 @service(refused="routing.refused")
-def reconcile_routes(*, actor: Actor) -> Reconciled:
-    """Hold the inventories in effect against what their names mean and what is granted now: names move without a new inventory."""
+def reconcile_routes(*, actor: Actor, kinds: Collection[str] = SubjectKind.values) -> Reconciled:
+    """Hold the inventories in effect against what their names mean and what is granted now: names move without a new inventory.
+
+    `kinds` are the kinds of subjects that the caller may register. Raises `RoleMissing`.
+    """
+    _refuse_kinds(kinds)
     _one_at_a_time()
     at = now()
     inventories = newest_inventories()
     served = served_by(inventories, at=at)
     registered = _register(actor, served, {each.route.name for each in served})
-    return Reconciled(len(served), registered, apply_tell_of_routes(actor=actor, inventories=inventories, served=served, at=at))
+    told = apply_tell_of_routes(actor=actor, inventories=inventories, served=served, at=at)
+    record_beat(name=ROUTE_CHECK, beat_at=at)
+    return Reconciled(len(served), registered, told)
 
 
 def _import(actor: Actor, name: str, content: bytes, request_id: str) -> Imported:
@@ -170,6 +177,11 @@ def _import(actor: Actor, name: str, content: bytes, request_id: str) -> Importe
     registered = _register(actor, served, names | gone, request_id)
     told = apply_tell_of_routes(actor=actor, inventories=inventories, served=served, at=at)
     return Imported(inventory, True, registered, told)
+
+
+def _refuse_kinds(kinds: Collection[str]) -> None:
+    if SubjectKind.ROUTE not in kinds:
+        raise RoleMissing("no role of yours may register a route")
 
 
 def _one_at_a_time() -> None:

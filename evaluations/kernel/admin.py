@@ -62,7 +62,7 @@ class ReadOnlyChangeList(ChangeList):  # type: ignore[misc]
         self.model_admin.prepare_rows(self.result_list)
 
 
-FurtherSection = Callable[[Any, HttpRequest], Section]
+FurtherSection = Callable[[Any, HttpRequest], Section | None]
 
 
 class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]
@@ -95,7 +95,10 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]
 
     @classmethod
     def add_section(cls, function: FurtherSection) -> FurtherSection:
-        """Show one more section on each record's page: a decorator for apps above, called with the row and the request."""
+        """Show one more section on each record's page: a decorator for apps above, called with the row and the request.
+
+        It returns None for a record about which it has nothing to say.
+        """
         cls.further.append(function)
         return function
 
@@ -171,7 +174,8 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]
         if request.method not in ("GET", "HEAD"):
             return self._refuse(request, row)
         record = self.describe(row, request)
-        sections = [*record.sections, *(function(row, request) for function in self.further)]
+        further = (function(row, request) for function in self.further)
+        sections = [*record.sections, *(section for section in further if section is not None)]
         self.name_actors(references_in(sections))
         context = {
             **self.admin_site.each_context(request),

@@ -40,6 +40,11 @@ def form_of(document: Document) -> str:
     return OPENROUTER if ROUTES in document else LITELLM
 
 
+def form_of_start(content: bytes) -> str:
+    """Return in which of `FORMS` the canonical bytes of a document are, by their start: in OpenRouter's stand the requests alone."""
+    return OPENROUTER if content.startswith(f'{{"{ROUTES}":'.encode()) else LITELLM
+
+
 def names_in(document: Document) -> tuple[str, ...]:
     """Return every name that a document serves, in its order."""
     return tuple(document[ROUTES]) if form_of(document) == OPENROUTER else public_names(inventory_of(document))

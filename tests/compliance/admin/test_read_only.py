@@ -15,7 +15,7 @@ from compliance.vocabulary import Role
 from evaluations.kernel.actor import system_job
 from evaluations.kernel.admin import ReadOnlyAdmin
 from evaluations.models import Document, Source
-from tests.compliance.admin.world import World, add_intake, add_waiver, build_person
+from tests.compliance.admin.world import World, add_intake, add_routes, add_waiver, build_person
 from tests.support.asking import ask_gate
 
 REGISTERED = sorted(admin.site._registry, key=lambda model: model._meta.label)
@@ -24,8 +24,9 @@ LABELS = [model._meta.label for model in REGISTERED]
 
 @pytest.fixture
 def world(world: World, tmp_path: Path) -> World:
-    """The console's world, with a waiver, a decision, an upload and a refresh too: so that every page has something to show."""
+    """The console's world, with a waiver, a decision, an upload, a refresh and routes too: so that every page has something to show."""
     add_waiver(world)
+    add_routes(world)
     add_intake(world, tmp_path / "uploads")
     ask_gate(world.secret, "clears", "workday-prod")
     return world

@@ -16,6 +16,7 @@ from compliance.services.break_glass import open_break_glass
 from compliance.services.exports import advance_export, start_export
 from compliance.services.outbox import apply_bury, apply_notify
 from compliance.services.people import apply_create_team, create_person, create_token
+from compliance.services.routing import import_routes
 from compliance.services.signing_in import record_reauthentication
 from compliance.services.uploads import Told, receive_upload
 from compliance.services.waivers import apply_waive
@@ -103,6 +104,16 @@ spec:
 
 RESULTS = {"clears": "pass", "falls-short": "fail", "nobody-measured": "missing", "in-dispute": "contested"}
 """Subject key → its word under the gate's policy."""
+
+
+ROUTED = (
+    ("plain", "Clears"),
+    ("steady", "Clears"),
+    ("hasty", "Falls Short"),
+    ("stranger", "lab/nobody-knows"),
+    ("any/*", "any/*"),
+)
+"""Name at the made-up gateway → the model behind it as it is written there."""
 
 
 @dataclass
@@ -222,6 +233,19 @@ def add_intake(world: World, directory: Path) -> None:
     wish = ScheduleWish(connector="http", address="https://example.org/results.csv", interval_minutes=60)
     set_schedule(actor=actor, source=board, wish=wish)
     request_refresh(actor=actor, source=board)
+
+
+def add_routes(world: World) -> None:
+    """Hand in what two gateways serve, one of them twice: with a closed route, one to a name that nobody knows, and an open one."""
+    actor = person(world.user.person_id)
+    text = "model_list:\n" + "".join(
+        f"  - {{model_name: {name}, litellm_params: {{model: {model}}}}}\n" for name, model in ROUTED
+    )
+    import_routes(actor=actor, body=text.encode(), name="prod-gateway")
+    import_routes(
+        actor=actor, body=f"{text}router_settings: {{fallbacks: [{{steady: [hasty]}}]}}\n".encode(), name="prod-gateway"
+    )
+    import_routes(actor=actor, body=b"openrouter_routes:\n  desk: {model: lab/a}\n", name="openrouter")
 
 
 def _notices(user: User) -> None:
