@@ -24,6 +24,7 @@ PAGES = (
     "uploads",
     "activations",
     "definitions",
+    "tightened",
 )
 ENTRANCE_APPS = ("account", "mfa", "socialaccount")
 

@@ -177,7 +177,7 @@ class AskingPages:
             "back": reverse("admin:compliance_grant_changelist"),
         }
         if request.method != "POST":
-            initial = {"key": _key(), "subject_version": request.GET.get("subject_version", "")}
+            initial = {"key": fresh_key(), "subject_version": request.GET.get("subject_version", "")}
             return self.form_page(request, AccessForm(initial=initial), **page)
         form = AccessForm(request.POST)
         if form.is_valid():
@@ -185,7 +185,7 @@ class AskingPages:
             terms = {name: asked[name] for name in ("subject_version", "systems", "actions", "starts_at", "ends_at")}
             terms["systems"] = list(terms["systems"])
             ask = lambda: request_grant(actor=actor_of(request), **terms, waivers=form.waivers(), **form.filed_by())  # noqa: E731
-            filed = _filed(request, form, ask)
+            filed = file_asked(request, form, ask)
             if filed is not None:
                 return filed
             form = _with_waivable(form, AccessForm, request, asked["subject_version"], terms["systems"], asked["actions"])
@@ -212,7 +212,7 @@ class AskingPages:
         }
         waives = word in ("renewal", "waiver")
         if request.method != "POST":
-            options: dict[str, Any] = {"initial": {"key": _key()}}
+            options: dict[str, Any] = {"initial": {"key": fresh_key()}}
             if word == "waiver":
                 options["waivable"] = waivable_rules(request, grant.subject_version, systems, grant.actions)
                 page["nothing"] = "" if options["waivable"] else NOTHING_TO_WAIVE
@@ -222,7 +222,7 @@ class AskingPages:
             terms: dict[str, Any] = {}
             if isinstance(form, WaivableForm):
                 terms = {"ends_at": form.cleaned_data["ends_at"], "waivers": form.waivers()}
-            filed = _filed(request, form, lambda: ask(actor=actor_of(request), grant=grant, **terms, **form.filed_by()))
+            filed = file_asked(request, form, lambda: ask(actor=actor_of(request), grant=grant, **terms, **form.filed_by()))
             if filed is not None:
                 return filed
             if waives:
@@ -265,10 +265,10 @@ class AskingPages:
         initial: Mapping[str, Any] | None = None,
     ) -> HttpResponseBase:
         if request.method != "POST":
-            return self.form_page(request, kind(initial={**(initial or {}), "key": _key()}), **page)
+            return self.form_page(request, kind(initial={**(initial or {}), "key": fresh_key()}), **page)
         form = kind(request.POST)
         if form.is_valid():
-            filed = _filed(request, form, lambda: ask(form))
+            filed = file_asked(request, form, lambda: ask(form))
             if filed is not None:
                 return filed
         return self.form_page(request, form, status=422, **page)
@@ -295,7 +295,7 @@ class AskingPages:
         return self.form_page(request, form, status=422, **page)
 
 
-def _filed(request: HttpRequest, form: Any, ask: Callable[[], SignOffRequest]) -> HttpResponseBase | None:
+def file_asked(request: HttpRequest, form: Any, ask: Callable[[], SignOffRequest]) -> HttpResponseBase | None:
     """File what is asked and lead to its page; None where it is refused, which the form then says."""
     try:
         filed = ask()
@@ -344,7 +344,7 @@ def _waivable(item: Judged) -> list[tuple[str, str]]:
     return found
 
 
-def _key() -> str:
+def fresh_key() -> str:
     return uuid.uuid4().hex
 
 

@@ -24,6 +24,8 @@ from policies.models import PolicyVersion, System, Verdict
 from policies.selectors.blast_radius import BlastRadius, Part
 from policies.selectors.policies import compile_readable
 
+OWN = "the policy's own"
+
 
 def read_dossier(dossier: Dossier) -> Mapping[str, Any]:
     """Return a dossier's document."""
@@ -226,11 +228,14 @@ def _lint(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
 
 
 def _params(value: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
-    """Return each parameter that is tightened: its name, the policy's own number, the one that binds now, and the one asked for."""
-    before = (value["replaces"] or {}).get("params", {})
+    """Return each parameter that changes: its name, the policy's own number, the one that binds now, and the one asked for.
+
+    A binding replaces the one before whole: what it does not name is the policy's own again.
+    """
+    before, asked = (value["replaces"] or {}).get("params", {}), value["question"]["params"]
     return [
-        (name, value["policy_params"].get(name, "none"), before.get(name, "the policy's own"), number)
-        for name, number in value["question"]["params"].items()
+        (name, value["policy_params"].get(name, "none"), before.get(name, OWN), asked.get(name, f"{OWN} again"))
+        for name in {**asked, **before}
     ]
 
 

@@ -13,7 +13,6 @@ from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 
-from compliance.admin.defining import DefiningPages
 from compliance.admin.dossier import earlier_dossier, read_dossier, shown_changes, shown_dossier
 from compliance.admin.rights import actor_of
 from compliance.admin.sighted import (
@@ -35,6 +34,7 @@ from compliance.admin.signatures import (
     why_not,
 )
 from compliance.admin.signing import KEPT, CommentForm, Shown, SignForm, SigningPages
+from compliance.admin.tightening import TighteningPages
 from compliance.models import Dossier, Grant, SignOffRequest
 from compliance.selectors.access_tasks import Origin, origin_of
 from compliance.selectors.dossiers.build import build_dossier
@@ -90,7 +90,7 @@ class MineFilter(admin.SimpleListFilter):
 
 
 @admin.register(SignOffRequest)
-class SignOffRequestAdmin(SigningPages, DefiningPages, SightedAdmin):
+class SignOffRequestAdmin(SigningPages, TighteningPages, SightedAdmin):
     about = (
         "What no one person may do: each is a dossier that the right people sign, one by one. Nothing is approved from a list."
     )
