@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from compliance.models import Grant, SignOffRequest, Waiver
 from compliance.selectors.authors import authors_of, behind_evidence
-from compliance.selectors.dossiers.base import Built, Obstacle, close_dossier, excluded_people, requester_facts
+from compliance.selectors.dossiers.base import Built, Obstacle, close_dossier, excluded_people, read_requester
 from compliance.selectors.dossiers.stops import stops_over, with_stops
 from compliance.selectors.proposals import AccessProposal, AskedWaiver, shown_instant
 from compliance.selectors.waivers import asks_for_a_floor, covering_waiver, live_waivers
@@ -60,7 +60,7 @@ def build_access_dossier(request: SignOffRequest, *, at: datetime) -> Built:
     proposal = AccessProposal.read(bytes(request.proposal))
     version, stops = with_stops(SubjectVersion.objects.select_related("subject"), request)
     systems = tuple(System.objects.filter(sign_off_requests__request=request).order_by("key"))
-    requester = requester_facts(request, at=at)
+    requester, gone = read_requester(request, at=at)
     in_force = read_in_force()
     judged = judge_access(
         version, systems, proposal.actions, requester=requester, asked=proposal.waivers, in_force=in_force, at=at
@@ -103,6 +103,7 @@ def build_access_dossier(request: SignOffRequest, *, at: datetime) -> Built:
         asks=[ask_facts(version.subject, proposal.actions[0], system, requester, at) for system in systems],
         systems=systems,
         obstacles=[
+            *gone,
             *obstacles_of(judged, systems, proposal.actions, version, unreadable=in_force.unreadable, at=at),
             *_obstacles_of_waivers(proposal, judged),
             *_obstacles_of_time(proposal, judged, at),

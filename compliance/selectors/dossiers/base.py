@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Exists, OuterRef
 
-from compliance.models import Dossier, Person, ServiceToken, SignOffRequest
+from compliance.models import Dossier, Person, ServiceToken, SignOffRequest, User
 from compliance.selectors.access import live_roles
 from compliance.selectors.proposals import plain_value
 from evaluations.kernel.actor import ActorKind
@@ -29,6 +30,11 @@ class Obstacle(NamedTuple):
 
     code: str
     sentence: str
+
+
+REQUESTER_GONE = Obstacle(
+    "requester_gone", "whoever asked for this has no active account any more: somebody else is to ask for it anew"
+)
 
 
 class Built(NamedTuple):
@@ -110,10 +116,19 @@ def floor_quorum(name: str) -> SignOffs:
     return SignOffs(factors, EXCLUSIONS, settings.SIGN_OFF_MINUTES, settings.SIGN_OFF_HOURS)
 
 
-def requester_facts(request: SignOffRequest, *, at: datetime) -> dict[str, Any]:
-    """Return what conditions may read about the requester."""
-    person = Person.objects.select_related("team").get(pk=request.requester_id)
-    return person_facts(person, {membership.role for membership in live_roles(person_id=person.pk, at=at)})
+class Requester(NamedTuple):
+    """What conditions may read about whoever asked, and what stands against asking."""
+
+    facts: Mapping[str, Any]
+    obstacles: tuple[Obstacle, ...]
+
+
+def read_requester(request: SignOffRequest, *, at: datetime) -> Requester:
+    """Return the requester of what is signed. She may have left since, or somebody else may have asked by her account."""
+    active = Exists(User.objects.filter(person_id=OuterRef("pk"), is_active=True))
+    person = Person.objects.select_related("team").annotate(has_account=active).get(pk=request.requester_id)
+    facts = person_facts(person, {membership.role for membership in live_roles(person_id=person.pk, at=at)})
+    return Requester(facts, () if person.has_account else (REQUESTER_GONE,))
 
 
 def person_facts(person: Person, roles: Iterable[str]) -> dict[str, Any]:

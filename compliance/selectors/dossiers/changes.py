@@ -10,10 +10,11 @@ from compliance.selectors.authors import authors_of
 from compliance.selectors.dossiers.base import (
     Built,
     Obstacle,
+    Requester,
     close_dossier,
     excluded_people,
     floor_quorum,
-    requester_facts,
+    read_requester,
 )
 from compliance.selectors.impact import read_impact
 from compliance.selectors.proposals import BindingProposal
@@ -64,13 +65,14 @@ def build_activation_dossier(request: SignOffRequest, *, at: datetime) -> Built:
         "lint": [finding._asdict() for finding in checked.findings],
         "impact": impact.as_value(),
     }
+    requester = read_requester(request, at=at)
     return close_dossier(
         request,
         body,
         quorum=quorum,
         excluded=excluded_people(request, quorum, authors=authors_of({version})),
-        asks=[_ask(request, at)],
-        obstacles=obstacles,
+        asks=[_ask(request, requester, at)],
+        obstacles=[*requester.obstacles, *obstacles],
     )
 
 
@@ -96,18 +98,20 @@ def build_binding_dossier(request: SignOffRequest, *, at: datetime) -> Built:
         "policy_params": {name: param.value for name, param in sorted(compiled.params.items())},
         "replaces": None if before is None else {"binding": str(before.sign_off_request), "params": numbers_of(before)},
     }
+    requester = read_requester(request, at=at)
     return close_dossier(
         request,
         body,
         quorum=quorum,
         excluded=excluded_people(request, quorum, authors=authors_of({version})),
-        asks=[_ask(request, at)],
+        asks=[_ask(request, requester, at)],
         systems=[system] if system else [],
+        obstacles=requester.obstacles,
     )
 
 
-def _ask(request: SignOffRequest, at: datetime) -> dict[str, Any]:
-    return {"requester": requester_facts(request, at=at), "action": {"name": str(request.kind)}, "now": at}
+def _ask(request: SignOffRequest, requester: Requester, at: datetime) -> dict[str, Any]:
+    return {"requester": requester.facts, "action": {"name": str(request.kind)}, "now": at}
 
 
 def _change_value(change: MeaningChange) -> dict[str, str]:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from compliance.models import SignOffRequest
-from compliance.selectors.dossiers.base import Built, Obstacle, close_dossier, excluded_people, floor_quorum, requester_facts
+from compliance.selectors.dossiers.base import Built, Obstacle, close_dossier, excluded_people, floor_quorum, read_requester
 from compliance.selectors.proposals import BenchmarkProposal, MetricProposal
 from evaluations.models import Benchmark, BenchmarkVersion, Metric, Observation
 from policies.models import Policy
@@ -85,11 +85,12 @@ def _words(metric: MetricProposal | Metric) -> dict[str, Any]:
 
 def _close(request: SignOffRequest, body: dict[str, Any], obstacles: list[Obstacle], at: datetime) -> Built:
     quorum = floor_quorum(request.kind)
+    requester, gone = read_requester(request, at=at)
     return close_dossier(
         request,
         body,
         quorum=quorum,
         excluded=excluded_people(request, quorum),
-        asks=[{"requester": requester_facts(request, at=at), "action": {"name": str(request.kind)}, "now": at}],
-        obstacles=obstacles,
+        asks=[{"requester": requester, "action": {"name": str(request.kind)}, "now": at}],
+        obstacles=[*gone, *obstacles],
     )

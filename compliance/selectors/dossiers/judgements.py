@@ -5,7 +5,7 @@ from datetime import datetime
 
 from compliance.models import Grant, SignOffRequest
 from compliance.selectors.dossiers.access import subject_value, system_value
-from compliance.selectors.dossiers.base import Built, close_dossier, excluded_people, floor_quorum, requester_facts
+from compliance.selectors.dossiers.base import Built, close_dossier, excluded_people, floor_quorum, read_requester
 from compliance.selectors.proposals import RulingProposal, shown_instant
 from compliance.selectors.resting import grants_resting_on
 from evaluations.models import Evidence, Observation
@@ -38,12 +38,14 @@ def build_ruling_dossier(request: SignOffRequest, *, at: datetime) -> Built:
         "grants": grants[:SHOWN],
         "grants_count": len(grants),
     }
+    requester, gone = read_requester(request, at=at)
     return close_dossier(
         request,
         body,
         quorum=quorum,
         excluded=excluded_people(request, quorum, submitters=[evidence.submitted_by]),
-        asks=[{"requester": requester_facts(request, at=at), "action": {"name": str(request.kind)}, "now": at}],
+        asks=[{"requester": requester, "action": {"name": str(request.kind)}, "now": at}],
+        obstacles=gone,
     )
 
 
@@ -52,7 +54,8 @@ def build_review_dossier(request: SignOffRequest, *, at: datetime) -> Built:
     grant = Grant.objects.select_related("subject_version__subject").get(later_requests=request)
     systems = tuple(System.objects.filter(sign_off_requests__request=request).order_by("key"))
     quorum = floor_quorum("break_glass_review")
-    requester = requester_facts(request, at=at)
+    # Who opened the glass may be gone by now: it is looked back at all the same.
+    requester, _ = read_requester(request, at=at)
     body = {
         "question": {
             "grant": str(grant.uid),

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from compliance.models import SignOffRequest
-from compliance.selectors.dossiers.base import Built, Obstacle, close_dossier, excluded_people, floor_quorum, requester_facts
+from compliance.selectors.dossiers.base import Built, Obstacle, close_dossier, excluded_people, floor_quorum, read_requester
 from compliance.selectors.proposals import SourceProposal
 from evaluations.models import Evidence, Source
 from evaluations.selectors.refreshing import schedule_of
@@ -48,6 +48,7 @@ def build_source_dossier(request: SignOffRequest, *, at: datetime) -> Built:
         "has_evidence": source is not None and Evidence.objects.filter(source=source).exists(),
         "asked_between": sorted(Policy.objects.filter(pk__in=moved).values_list("name", flat=True)),
     }
+    requester, gone = read_requester(request, at=at)
     return close_dossier(
         request,
         body,
@@ -57,8 +58,8 @@ def build_source_dossier(request: SignOffRequest, *, at: datetime) -> Built:
             quorum,
             behind_source=_behind(source) if source is not None and _is_raised(before, proposal.tier) else (),
         ),
-        asks=[{"requester": requester_facts(request, at=at), "action": {"name": str(request.kind)}, "now": at}],
-        obstacles=obstacles,
+        asks=[{"requester": requester, "action": {"name": str(request.kind)}, "now": at}],
+        obstacles=[*gone, *obstacles],
     )
 
 

@@ -21,7 +21,13 @@ from compliance.models import (
 from compliance.models.signing_in import session_digest
 from compliance.selectors.proposals import AskedWaiver, plain_value
 from compliance.selectors.waivers import live_waivers
-from compliance.services.accounts import SecondAdministratorNeeded, lift_signing_hold, reset_password
+from compliance.services.accounts import (
+    SecondAdministratorNeeded,
+    deactivate_account,
+    lift_signing_hold,
+    reactivate_account,
+    reset_password,
+)
 from compliance.services.comments import comment_on_request
 from compliance.services.filing import (
     request_activation,
@@ -54,7 +60,7 @@ from policies.language.compiled import LooserParameter
 from policies.models import Binding, PolicyVersion, Standing
 from policies.selectors.policies import version_in_force
 from policies.services.policies import propose_policy_version
-from tests.support import signing, world
+from tests.support import grants, signing, world
 from tests.support.signing import Ground
 from tests.support.signing_in import give_totp
 from tests.support.undoing import undone
@@ -500,6 +506,24 @@ class TestKeepingAGrantAlive:
         after = Grant.objects.get()
         assert after.recertify_by > before
         assert (after.ends_at, after.starts_at, after.status) == (grant.ends_at, grant.starts_at, GrantStatus.ACTIVE)
+
+
+class TestRequester:
+    def test_what_somebody_asked_for_who_has_gone_is_asked_for_anew(self, land: Ground) -> None:
+        request = signing.ask(land)
+        signing.sign(land.owner, request)
+        administrator = signing.actor_of(grants.administrator())
+        deactivate_account(actor=administrator, user=land.asker, reason="her account was taken over")
+        with pytest.raises(DossierChanged):
+            signing.sign(land.security, request)
+        with pytest.raises(NotCleared) as refused:
+            signing.sign(land.security, request)
+        assert [item["code"] for item in refused.value.facts["obstacles"]] == ["requester_gone"]
+        reactivate_account(actor=administrator, user=land.asker, reason="it is hers again")
+        with pytest.raises(DossierChanged):
+            signing.sign(land.security, request)
+        assert not signing.sign(land.security, request).completed
+        assert signing.sign(land.owner, request).completed
 
 
 class TestOutOfDate:
