@@ -8,7 +8,7 @@ import pytest
 from compliance.models import Grant, LedgerEntry, Reauthentication, SignOffRequest, User
 from compliance.models.signing_in import session_digest
 from compliance.selectors.grants import standing_of
-from compliance.services.accounts import reset_factors
+from compliance.services.accounts import deactivate_account, reset_factors
 from compliance.services.administration import AdministratorNeeded
 from compliance.services.break_glass import (
     MayNotOpen,
@@ -54,6 +54,15 @@ def test_a_review_that_is_rejected_ends_what_is_still_open() -> None:
     assert event.detail == {"reason": "nothing stands still", "review": str(review.uid)}
     assert record("grant.revoked")["new"]["review"] == str(review.uid)
     assert grants.told(NoticeKind.GRANT_SUSPENDED) == grants.people(land.security, land.owner)
+
+
+def test_what_somebody_opened_who_has_gone_is_reviewed_all_the_same() -> None:
+    land = signing.ground("53.9")
+    _, review = grants.glass(land)
+    deactivate_account(actor=signing.actor_of(grants.administrator()), user=land.security, reason="has left")
+    another = signing.human("Sue Security", Role.SECURITY)
+    signing.sign(land.owner, review)
+    assert signing.sign(another, review).completed
 
 
 def test_it_is_open_at_once_told_recorded_and_to_be_reviewed() -> None:
