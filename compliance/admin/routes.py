@@ -114,7 +114,7 @@ def routes_section(row: Any, request: HttpRequest) -> Custom:
 def _shown(route: ClearedRoute, held: Held, *, sees_any: bool) -> dict[str, Any]:
     """Return one route as its template shows it: what stands against it first."""
     members = [_member(item, granted, held) for item, granted in zip(route.served.reached, route.granted, strict=True)]
-    members.sort(key=lambda member: member["cleared"])
+    members.sort(key=lambda member: member["order"])
     return {
         "name": route.served.route.name,
         "chip": chip(_mark(route, held)),
@@ -138,7 +138,7 @@ def _mark(route: ClearedRoute, held: Held) -> Mark:
 
 
 def _member(item: Reached, granted: Cleared, held: Held) -> dict[str, Any]:
-    cleared = item.version is not None and (held.system is None or (held.system.key, held.action) in granted)
+    cleared = bool(granted) if held.system is None else (held.system.key, held.action) in granted
     if item.version is None:
         stands: Cell = chip(UNKNOWN)
     elif held.system is not None:
@@ -150,7 +150,7 @@ def _member(item: Reached, granted: Cleared, held: Held) -> dict[str, Any]:
         "means": link(item.version, empty=anchor(address_of(item.member.written), "nobody has said whom")),
         "stands": stands,
         "path": shown_path(item.member.path),
-        "cleared": cleared,
+        "order": (item.version is not None) + cleared,
     }
 
 

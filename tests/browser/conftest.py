@@ -149,6 +149,7 @@ def paths(served: tuple[str, World]) -> dict[str, str]:
         "tokens": "compliance_servicetoken",
         "names": "evaluations_aliasassignment",
         "exports": "compliance_auditexport",
+        "routes-none-yet": "compliance_routinginventory",
     }
     found = {"home": "/admin/", "home-by-edge": "/admin/?order=edge"}
     found |= {name: reverse(f"admin:{where}_changelist") for name, where in lists.items()}

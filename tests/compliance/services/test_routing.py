@@ -8,6 +8,7 @@ import pytest
 
 from compliance import tasks
 from compliance.models import DriftNotice, GrantEvent, LedgerEntry, OutboxMessage, RoutingInventory
+from compliance.selectors.gateways import last_check_at
 from compliance.selectors.population import population_report
 from compliance.selectors.routing import (
     allowed_routing,
@@ -162,6 +163,15 @@ class TestHandingIn:
         with pytest.raises(RoleMissing):
             routing.hand_in(routing.gateway(R), kinds=["agent"])
         assert not RoutingInventory.objects.exists()
+
+    def test_nor_has_them_reconciled_and_a_run_leaves_when_it_was(self, land: signing.Ground, run_tasks_inline) -> None:
+        routing.hand_in(routing.gateway(R))
+        with pytest.raises(RoleMissing):
+            reconcile_routes(actor=world.ACTOR, kinds=["agent"])
+        assert last_check_at() is None
+        before = now()
+        tasks.reconcile_routes.delay()
+        assert before <= last_check_at() <= now()
 
 
 class TestRoutes:

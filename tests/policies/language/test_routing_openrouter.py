@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evaluations.kernel.canonical import canonical_bytes
 from evaluations.kernel.errors import InputRefused
 from policies.language.routing import CHANGES, REASONS, Route, shown_path
-from policies.language.routing_forms import allowed_part, form_of, names_in, read_routing, routes_in
+from policies.language.routing_forms import allowed_part, form_of, form_of_start, names_in, read_routing, routes_in
 from policies.language.routing_inventory import yaml_of
 from tests.support.world import FIXTURES
 
@@ -244,6 +244,19 @@ class TestKept:
         plain = read_routing(b"model_list: [{model_name: a, litellm_params: {model: lab/a}}]")
         assert [form_of(plain), form_of(read_routing(FILE))] == ["litellm", "openrouter"]
         assert [names_in(plain), names_in(read_routing(FILE))] == [("a",), ("hr-agent", "plain")]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            b"openrouter_routes: {}",
+            b"model_list: []",
+            b"model_list: [{model_name: openrouter_routes, litellm_params: {model: lab/a}}]",
+            b"openrouter_routes: {model_list: {model: lab/a}}",
+        ],
+    )
+    def test_the_start_of_what_is_kept_tells_the_same(self, text: bytes) -> None:
+        document = read_routing(text)
+        assert form_of_start(canonical_bytes(document)[:40]) == form_of(document)
 
     def test_json_is_read_as_yaml_is(self) -> None:
         document = read_routing(FILE)
