@@ -40,7 +40,7 @@ from evaluations.kernel.clock import now
 from evaluations.models import Document, Evidence, RefreshRun, SourceSchedule, SubjectVersion
 from evaluations.selectors.refreshing import schedule_digest
 from evaluations.services.refresh import request_refresh
-from policies.models import PolicyVersion, System, Verdict
+from policies.models import Policy, PolicyVersion, System, Verdict
 from policies.services.systems import register_system, system_digest
 from tests.compliance.api.authzen.doors import question
 from tests.support import routing, signing, world
@@ -289,6 +289,8 @@ def _page_value(endpoint: Endpoint, name: str, scene: Scene, side: str) -> Any:
             return account.person_id
         held = {"end-role": RoleMembership, "revoke-token": ServiceToken}.get(parts[4])
         return account.pk if held is None else held.objects.filter(person=account.person)[0].pk
+    if "binding" in parts:
+        return scene.systems[side].pk if name == "pk" else Policy.objects.get(name="two-keys").pk
     if "ask" in parts:
         about = {"activation": PolicyVersion, "ruling": Evidence, "dispute": Evidence}.get(parts[4])
         return scene.grants[side].pk if about is None else about.objects.order_by("pk")[0].pk
