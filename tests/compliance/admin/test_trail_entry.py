@@ -22,7 +22,7 @@ from evaluations.kernel.clock import now
 from evaluations.kernel.services import service_transaction
 from evaluations.models import Document, Evidence, Source, SubjectVersion
 from tests.compliance.admin.test_trail import HOME, LIST, count_queries, found, page_of, read, record, text_of
-from tests.compliance.admin.world import NAME, World, add_intake, add_waiver
+from tests.compliance.admin.world import NAME, World, add_intake, add_routes, add_waiver
 from tests.support.asking import ask_gate, ask_token
 
 OLD, NEW = {"bar": "80", "note": "same", "gone": True}, {"bar": "75", "note": "same", "nested": {"names": ["a", "b"]}}
@@ -154,6 +154,7 @@ def test_every_page_of_an_object_leads_to_its_entries(world: World, console: Cli
     left_out = {"LedgerEntry"}
     review = SignOffRequest.objects.get()
     add_waiver(world)
+    add_routes(world)
     add_intake(world, tmp_path / "uploads")
     ask_gate(ask_token(world.user))
     for model, page in admin.site._registry.items():
