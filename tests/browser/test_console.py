@@ -96,13 +96,13 @@ def test_times_are_in_utc_with_the_reader_s_own_beside_it(open_page: OpenPage, p
     assert in_utc.page.locator(".wg-local").count() == 0
 
 
-def tab_to(watched: Watched, selector: str, *, most: int = 80) -> None:
-    """Press Tab until the focus is on what the selector names."""
+def tab_to(watched: Watched, selector: str, *, most: int = 80, key: str = "Tab") -> None:
+    """Press Tab, or Shift+Tab, until the focus is on what the selector names."""
     for _ in range(most):
-        watched.page.keyboard.press("Tab")
+        watched.page.keyboard.press(key)
         if watched.page.evaluate("selector => !!document.activeElement && document.activeElement.matches(selector)", selector):
             return
-    pytest.fail(f"{most} presses of Tab do not reach {selector}")
+    pytest.fail(f"{most} presses of {key} do not reach {selector}")
 
 
 def test_by_keyboard_alone_from_the_matrix_to_the_document(open_page: OpenPage, paths: dict[str, str]) -> None:
@@ -131,7 +131,9 @@ def test_the_frame_s_switches_work_by_keyboard(open_page: OpenPage, paths: dict[
     desk.open(paths["verdicts"])
     tab_to(desk, "[role=button][aria-label='Your account']")
     desk.page.keyboard.press("Enter")
-    tab_to(desk, "a[href='/admin/password_change/']")
+    desk.page.locator("a[href='/admin/password_change/']").wait_for()
+    # The menu opens above its button, and stands before it.
+    tab_to(desk, "a[href='/admin/password_change/']", most=5, key="Shift+Tab")
     desk.open(paths["verdicts"])
     tab_to(desk, "a[role=button][x-on\\:click*='filterOpen']")
     desk.page.keyboard.press("Enter")

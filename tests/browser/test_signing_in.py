@@ -160,7 +160,8 @@ def test_signing_in_and_the_way_to_one_s_factors_by_keyboard_alone(open_page: Op
         page.keyboard.press("Enter")
     tab_to(watched, "[role=button][aria-label='Your account']")
     page.keyboard.press("Enter")
-    tab_to(watched, f"a[href='{reverse('mfa_index')}']")
+    page.locator(f"a[href='{reverse('mfa_index')}']").first.wait_for()
+    tab_to(watched, f"a[href='{reverse('mfa_index')}']", most=5, key="Shift+Tab")
     with watched.leaving():
         page.keyboard.press("Enter")
     tab_to(watched, f"a[href='{reverse('mfa_activate_totp')}']")
