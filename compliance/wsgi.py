@@ -17,6 +17,5 @@ application = telemetry.traced(LeanApplication(_django), prefix=PREFIX, doors=(*
 # What is loaded now stays: looked through at every full collection, it would hold up all threads for longer than an answer takes.
 gc.collect()
 gc.freeze()
-# And what a request makes goes without the collector, but for a few rings: it need not look after every 700 objects, nor in the
-# midst of a long batch, which holds some 60,000.
-gc.set_threshold(200_000, 20, 20)
+# And what a request makes goes without the collector, but for a few rings: it need not look after every 700 objects.
+gc.set_threshold(50_000, 20, 20)
