@@ -109,35 +109,14 @@ END
 $$;
 """.replace("HELD_HERE", _HELD)
 
-MEMBERS = """
-CREATE OR REPLACE FUNCTION writegate_read_members(routes bigint[], systems bigint[], at timestamptz)
-RETURNS TABLE (route bigint, "system" bigint, member json)
-LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_memoize = off AS $$
-DECLARE
-    in_force bigint[] := writegate_in_force();
-BEGIN
-    RETURN QUERY SELECT a.route, a.system, json_build_array(s.id, s.xmin::text, s.key, s.kind, s.provider, s.changed_at, s.urgent_at,
-        v.id, v.number, v.digest, v.closed, runs.number, runs.since, HELD_HERE)
-    FROM (
-        SELECT q.place, q.route, q.system, y.domain, link.id AS link, link.member_id AS version
-        FROM unnest(routes, systems) WITH ORDINALITY q(route, system, place)
-        JOIN policies_system y ON y.id = q.system
-        JOIN evaluations_subjectversionmember link ON link.version_id = q.route
-        OFFSET 0
-    ) a
-    JOIN evaluations_subjectversion v ON v.id = a.version
-    JOIN evaluations_subject s ON s.id = v.subject_id, LATERAL writegate_running(s.id, s.key) runs
-    ORDER BY a.place, a.link;
-END
-$$;
-""".replace("HELD_HERE", _HELD)
+PLANNED = "LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_memoize = off AS"
+REPLACED = first.MEMBERS.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
+MEMBERS = REPLACED.replace("LANGUAGE plpgsql STABLE AS", PLANNED).replace(first._HELD, _HELD)  # noqa: SLF001  (an older step's text)
 
 # Both as they were, with what migration 0016 set for them, which a replaced function loses.
 _SET = "ALTER FUNCTION {name} SET enable_seqscan = off;"
 READ_AS_BEFORE = f"{before.READ}{_SET.format(name='writegate_read')}"
-MEMBERS_AS_BEFORE = first.MEMBERS.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION") + _SET.format(
-    name="writegate_read_members"
-)
+MEMBERS_AS_BEFORE = f"{REPLACED}{_SET.format(name='writegate_read_members')}"
 
 
 class Migration(migrations.Migration):

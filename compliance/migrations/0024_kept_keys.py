@@ -4,7 +4,11 @@ An account or a token under another person would sign and submit as her; a role 
 sign who may not; an upload by another would take from her what she handed in.
 """
 
+from importlib import import_module
+
 from django.db import migrations
+
+keep = import_module("evaluations.migrations.0010_kept_keys").keep
 
 KEPT = {
     "compliance_team": "id key",
@@ -16,20 +20,6 @@ KEPT = {
     "compliance_upload": "id uid file_digest source subject published_at submitted_by submitted_as",
     "compliance_signingkey": "id name key_id algorithm verifier_key announced_index",
 }
-
-KEEP = """
-CREATE TRIGGER {table}_keep BEFORE UPDATE ON {table} FOR EACH ROW WHEN (({before}) IS DISTINCT FROM ({after}))
-    EXECUTE FUNCTION writegate_keep_columns('{columns}');
-"""
-KEEP_NO_MORE = "DROP TRIGGER {table}_keep ON {table};"
-
-
-def keep(table: str, columns: str) -> migrations.RunSQL:
-    """Return the operation that lets no update move these columns of a table; they are divided by spaces."""
-    before, after = (", ".join(f"{row}.{name}" for name in columns.split()) for row in ("OLD", "NEW"))
-    return migrations.RunSQL(
-        KEEP.format(table=table, columns=columns, before=before, after=after), KEEP_NO_MORE.format(table=table)
-    )
 
 
 class Migration(migrations.Migration):
