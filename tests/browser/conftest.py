@@ -5,8 +5,9 @@ Without a Chromium on this machine these tests skip; with WRITEGATE_NO_SKIP=1 a 
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -96,21 +97,38 @@ def chromium() -> str:
     return found
 
 
+Serve = Callable[..., AbstractContextManager[tuple[str, Any]]]
+"""`serve(build, **settings)`: the console's address and what `build` returned, with all that it made committed behind it."""
+
+
 @pytest.fixture(scope="module")
-def served(
-    chromium: str, django_db_setup: None, django_db_blocker: DjangoDbBlocker, test_database: clusters.Database
-) -> Iterator[tuple[str, World]]:
+def serve(chromium: str, django_db_setup: None, django_db_blocker: DjangoDbBlocker, test_database: clusters.Database) -> Serve:
+    @contextmanager
+    def served(build: Callable[[], Any], **changed: Any) -> Iterator[tuple[str, Any]]:
+        quick = override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"], **changed)
+        with django_db_blocker.unblock(), quick:
+            made = build()
+            server = LiveServer("127.0.0.1")
+            yield server.url, made
+            server.stop()
+            connections.close_all()
+            clusters.empty_tables(test_database)
+
+    return served
+
+
+def _build() -> World:
+    world = build_world()
+    # No worker runs here: this one stays queued, and its page keeps asking.
+    start_export(actor=person(world.user.person_id), wanted=EntryFilter(action="trust.assigned"))
+    return world
+
+
+@pytest.fixture(scope="module")
+def served(serve: Serve) -> Iterator[tuple[str, World]]:
     """The console's address, with the made-up world committed behind it. No page here changes it, so one world serves them all."""
-    quick = override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"])
-    with django_db_blocker.unblock(), quick:
-        world = build_world()
-        # No worker runs here: this one stays queued, and its page keeps asking.
-        start_export(actor=person(world.user.person_id), wanted=EntryFilter(action="trust.assigned"))
-        server = LiveServer("127.0.0.1")
-        yield server.url, world
-        server.stop()
-        connections.close_all()
-        clusters.empty_tables(test_database)
+    with serve(_build) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

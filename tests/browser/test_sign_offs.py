@@ -3,11 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from django.db import connections
-from django.test import override_settings
 from django.urls import reverse
-from pytest_django import DjangoDbBlocker
-from pytest_django.live_server_helper import LiveServer
 
 from compliance.models import Grant, SignOffRequest, Team, User
 from compliance.services.break_glass import open_break_glass
@@ -18,9 +14,8 @@ from compliance.services.people import create_person
 from compliance.services.stopping import suspend_grant
 from compliance.vocabulary import Meaning, Role
 from evaluations.models import Evidence
-from tests.browser.conftest import OpenPage, Watched
+from tests.browser.conftest import OpenPage, Serve, Watched
 from tests.browser.test_console import DESK, MODES, PHONE, faults, shot, tab_to
-from tests.support import cluster as clusters
 from tests.support import signing, world
 from tests.support.signing_in import code, give_totp
 
@@ -54,18 +49,10 @@ def person(name: str, role: Role, team: str) -> User:
 
 
 @pytest.fixture(scope="module")
-def served(
-    chromium: str, django_db_setup: None, django_db_blocker: DjangoDbBlocker, test_database: clusters.Database
-) -> Iterator[tuple[str, dict[str, str]]]:
+def served(serve: Serve) -> Iterator[tuple[str, dict[str, str]]]:
     """The console over a world in which there is something to sign, something signed, and something that fell."""
-    quick = override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"])
-    with django_db_blocker.unblock(), quick:
-        pages = build()
-        server = LiveServer("127.0.0.1")
-        yield server.url, pages
-        server.stop()
-        connections.close_all()
-        clusters.empty_tables(test_database)
+    with serve(build) as found:
+        yield found
 
 
 def change(row: SignOffRequest | Grant) -> str:

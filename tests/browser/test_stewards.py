@@ -3,15 +3,10 @@
 import json
 from collections.abc import Iterator
 from io import BytesIO
-from pathlib import Path
 
 import psycopg
 import pytest
-from django.db import connections
-from django.test import override_settings
 from django.urls import reverse
-from pytest_django import DjangoDbBlocker
-from pytest_django.live_server_helper import LiveServer
 
 from compliance.models import Upload
 from compliance.services.drafting import save_draft
@@ -22,7 +17,7 @@ from evaluations.kernel.actor import Actor
 from evaluations.kernel.services import service_transaction
 from evaluations.models import BenchmarkVersion, Evidence, Metric, Source
 from policies.models import UnreadableVersion, Verdict, VerdictMismatch
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, Serve
 from tests.browser.test_console import MODES, faults
 from tests.browser.test_sign_offs import person, sign_in
 from tests.support import cluster as clusters
@@ -37,22 +32,12 @@ LONG = "a-router-between/" * 6 + "model-a-2026-06-01-with-thinking"
 
 @pytest.fixture(scope="module")
 def served(
-    chromium: str,
-    django_db_setup: None,
-    django_db_blocker: DjangoDbBlocker,
-    test_database: clusters.Database,
-    tmp_path_factory: pytest.TempPathFactory,
+    serve: Serve, test_database: clusters.Database, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """The console over a world in which files were handed in, names wait, and policies are being written."""
-    where: Path = tmp_path_factory.mktemp("uploads")
-    quick = override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"], UPLOAD_DIR=where)
-    with django_db_blocker.unblock(), quick:
-        pages = build() | tampered(test_database)
-        server = LiveServer("127.0.0.1")
-        yield server.url, pages
-        server.stop()
-        connections.close_all()
-        clusters.empty_tables(test_database)
+    where = tmp_path_factory.mktemp("uploads")
+    with serve(lambda: build() | tampered(test_database), UPLOAD_DIR=where) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

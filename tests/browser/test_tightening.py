@@ -3,36 +3,23 @@
 from collections.abc import Iterator
 
 import pytest
-from django.db import connections
-from django.test import override_settings
 from django.urls import reverse
-from pytest_django import DjangoDbBlocker
-from pytest_django.live_server_helper import LiveServer
 
 from compliance.vocabulary import Role
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, Serve
 from tests.browser.test_console import DESK, MODES, PHONE, faults, overflow, shot, tab_to
 from tests.browser.test_sign_offs import person, sign_in
 from tests.compliance.admin.test_tightening import PARAMS
-from tests.support import cluster as clusters
 from tests.support import signing, world
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def served(
-    chromium: str, django_db_setup: None, django_db_blocker: DjangoDbBlocker, test_database: clusters.Database
-) -> Iterator[tuple[str, dict[str, str]]]:
+def served(serve: Serve) -> Iterator[tuple[str, dict[str, str]]]:
     """The console over a policy in force that is tightened at a system and in its domain."""
-    quick = override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"])
-    with django_db_blocker.unblock(), quick:
-        pages = build()
-        server = LiveServer("127.0.0.1")
-        yield server.url, pages
-        server.stop()
-        connections.close_all()
-        clusters.empty_tables(test_database)
+    with serve(build) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
